@@ -1,0 +1,11 @@
+/**
+ * BLAKE3 of many lines at once, and the strict check of each line (docs/format.md): length, UTF-8, JSON, no key twice.
+ *
+ * It promises the same hashes and faults from both kernels on any bytes, one copy and one call per chunk, linear time
+ * and bounded memory whatever the bytes say. It knows nothing of links, numbers or seals: `@nd7/chain` does.
+ * Called by the chain's walk, in Node, in workers and in the browser.
+ */
+export { createKernel } from './kernel.js';
+export { blake3, blake3Hex, referenceKernel } from './reference.js';
+export { Fault, FAULT_REASONS, MAX_CHUNK, MAX_LINES } from './lines.js';
+export type { LineKernel, LineScan } from './lines.js';
