@@ -1,0 +1,30 @@
+// Shell completion: `nd7 complete bash|zsh|fish|powershell` prints the script, which asks `nd7 complete -- …` again.
+import { readdirSync } from 'node:fs';
+import { join } from 'node:path';
+import tab from '@bomb.sh/tab/commander';
+import type { Command } from 'commander';
+import type { Io } from './io.js';
+
+/** Commands whose argument is the id of a recorded session. */
+const TAKES_SESSION = ['log', 'show', 'verify', 'ship', 'receipt', 'export'];
+
+function sessionIds(home: string): string[] {
+  try {
+    return readdirSync(join(home, 'sessions'), { withFileTypes: true })
+      .filter((entry) => entry.isDirectory())
+      .map((entry) => entry.name);
+  } catch {
+    return []; // nothing recorded yet
+  }
+}
+
+export function addCompletion(program: Command, io: Io): void {
+  const completion = tab(program);
+  for (const name of TAKES_SESSION) {
+    for (const argument of completion.commands.get(name)?.arguments.values() ?? []) {
+      argument.handler = (complete) => {
+        for (const id of sessionIds(io.home)) complete(id, 'session');
+      };
+    }
+  }
+}

@@ -1,0 +1,91 @@
+// The command tree. Each command is a file of ../commands with `register(program, io)`; what it needs it imports when
+// it runs, so that `nd7 --help` stays quick.
+import { Command, CommanderError } from 'commander';
+import { CliError, systemIo, type ExitCode, type Io } from './io.js';
+import { VERSION } from './version.js';
+import { addCompletion } from './completion.js';
+
+/** Commands in the order of `nd7 --help`: the way of an entry. */
+const COMMANDS: readonly (() => Promise<{ register(program: Command, io: Io): void }>)[] = [
+  () => import('../commands/init.js'),
+  () => import('../commands/uninstall.js'),
+  () => import('../commands/status.js'),
+  () => import('../commands/doctor.js'),
+  () => import('../commands/sessions.js'),
+  () => import('../commands/log.js'),
+  () => import('../commands/show.js'),
+  () => import('../commands/verify.js'),
+  () => import('../commands/enrol.js'),
+  () => import('../commands/ship.js'),
+  () => import('../commands/receipt.js'),
+  () => import('../commands/export.js'),
+  () => import('../commands/recorder.js'),
+];
+
+/** Builds the tree for `io`; tests and shell completion use it too. */
+export async function buildProgram(io: Io): Promise<Command> {
+  const program = new Command('nd7')
+    .description('Proof of what AI coding agents did on this machine.')
+    .version(VERSION, '-V, --version', 'print the version')
+    .option('--json', 'print one JSON object instead of text')
+    .helpOption('-h, --help', 'show help')
+    .showHelpAfterError('(nd7 <command> --help shows its options)')
+    .configureHelp({ showGlobalOptions: true })
+    .addHelpText('after', '\nFiles are kept in $ND7_HOME (~/.nd7). Exit codes: 0 fine, 1 the verdict is bad or the work failed, 2 usage.')
+    .addHelpText('after', 'Start with `nd7 init` to record your agent, then `nd7 sessions` and `nd7 verify --all`.')
+    .exitOverride();
+  // `nd7 hook` is dispatched before this file loads; it stands here so that help and completion know it.
+  program
+    .command('hook')
+    .description('take one hook payload on stdin (what an agent is told to run)')
+    .requiredOption('--agent <name>', 'whose payload it is, e.g. claude-code');
+  for (const load of COMMANDS) (await load()).register(program, io);
+  addCompletion(program, io);
+  for (const command of program.commands) {
+    if (!command.options.some((option) => option.long === '--json')) {
+      command.option('--json', 'print one JSON object instead of text');
+    }
+    command.exitOverride();
+  }
+  return program;
+}
+
+/** Runs one command line; answers with the exit code and never throws for a user's mistake. */
+export async function run(argv: readonly string[]): Promise<ExitCode> {
+  const stop = argv.indexOf('--');
+  const isJson = argv.slice(2, stop < 0 ? undefined : stop).includes('--json');
+  const io = systemIo(isJson);
+  try {
+    const program = await buildProgram(io);
+    if (argv.length <= 2) {
+      program.outputHelp();
+      return 2;
+    }
+    await program.parseAsync([...argv]);
+    return io.exitCode();
+  } catch (error) {
+    return report(error, io);
+  }
+}
+
+/** Says what went wrong, once, in the form the caller asked for. */
+export function report(error: unknown, io: Io): ExitCode {
+  if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : 2; // commander has printed its message
+  const exit = error instanceof CliError ? error.exitCode : 1;
+  const message = error instanceof Error ? error.message : String(error);
+  const code = error instanceof CliError ? error.code : codeOf(error);
+  const hint = error instanceof CliError ? error.hint : undefined;
+  if (io.isJson) {
+    io.json({ error: { code, message, ...(hint === undefined ? {} : { hint }) } });
+  } else {
+    io.err(`nd7: ${message}`);
+    if (hint !== undefined) io.err(`     ${hint}`);
+  }
+  if (io.env['ND7_DEBUG'] && error instanceof Error && error.stack !== undefined) io.err(error.stack);
+  return exit;
+}
+
+function codeOf(error: unknown): string {
+  const code = (error as { code?: unknown } | null)?.code;
+  return typeof code === 'string' ? code : 'failed';
+}

@@ -1,0 +1,1 @@
+export { testPostgres, testDatabase, stopTestPostgres } from './postgres.js';
