@@ -1,0 +1,166 @@
+import { spawn, spawnSync } from 'node:child_process';
+import { closeSync, existsSync, mkdirSync, mkdtempSync, openSync, rmSync, writeFileSync } from 'node:fs';
+import { connect, createServer, type Server, type Socket } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import {
+  isAlive,
+  KernelError,
+  parseStat,
+  peerOf,
+  peerOfSocket,
+  processFacts,
+  socketAddress,
+  tryLock,
+  unlock,
+} from './index.js';
+
+let folder: string;
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), 'nd7-kernel-'));
+});
+afterEach(() => rmSync(folder, { recursive: true, force: true }));
+
+describe('flock', () => {
+  it('is held by one open file at a time, even within one process', () => {
+    const path = join(folder, 'lock');
+    const [a, b] = [openSync(path, 'w'), openSync(path, 'r')];
+    expect(tryLock(a)).toBe(true);
+    expect(tryLock(a)).toBe(true); // taking it again is no error
+    expect(tryLock(b)).toBe(false);
+    unlock(a);
+    expect(tryLock(b)).toBe(true);
+    closeSync(b);
+    expect(tryLock(a)).toBe(true); // closing gave it back
+    closeSync(a);
+  });
+
+  it('says which call failed on a descriptor that is none', () => {
+    expect(() => tryLock(987_654)).toThrow(KernelError);
+    try {
+      tryLock(987_654);
+    } catch (error) {
+      expect((error as KernelError).code).toBe('lock-failed');
+      expect((error as KernelError).errno).toBe('EBADF');
+    }
+  });
+
+  it('goes with the process that held it', async () => {
+    const path = join(folder, 'lock');
+    writeFileSync(path, '');
+    const index = join(import.meta.dirname, '..', 'dist', 'index.js');
+    const child = spawn(
+      process.execPath,
+      [
+        '-e',
+        `import(${JSON.stringify(`file://${index}`)}).then((k) => { const fd = require('fs').openSync(${JSON.stringify(path)}, 'r'); process.stdout.write(String(k.tryLock(fd))); setInterval(() => {}, 1000); })`,
+      ],
+      {
+        stdio: ['ignore', 'pipe', 'inherit'],
+      },
+    );
+    const said = await new Promise<string>((resolve) =>
+      child.stdout.once('data', (d: Buffer) => resolve(d.toString())),
+    );
+    expect(said).toBe('true');
+    const fd = openSync(path, 'r');
+    expect(tryLock(fd)).toBe(false);
+    const gone = new Promise((resolve) => child.once('exit', resolve));
+    child.kill('SIGKILL');
+    await gone;
+    expect(tryLock(fd)).toBe(true);
+    closeSync(fd);
+  }, 60_000);
+});
+
+describe('peers', () => {
+  let server: Server | undefined;
+  afterEach(() => new Promise<void>((resolve) => (server ? server.close(() => resolve()) : resolve())));
+
+  function pair(where: string | { port: number; host: string }): Promise<{ accepted: Socket; client: Socket }> {
+    return new Promise((resolve, reject) => {
+      server = createServer((accepted) => resolve({ accepted, client }));
+      let client: Socket;
+      server.once('error', reject);
+      server.listen(where, () => {
+        const at = server?.address();
+        client = typeof at === 'string' ? connect(at) : connect(at?.port ?? 0, '127.0.0.1');
+      });
+    });
+  }
+
+  it('are named by the kernel on a Unix socket', async () => {
+    const { accepted, client } = await pair(join(folder, 's'));
+    const peer = peerOfSocket(accepted);
+    expect(peer).toEqual({ pid: process.pid, uid: process.getuid?.(), gid: process.getgid?.() });
+    client.destroy();
+    accepted.destroy();
+    expect(() => peerOfSocket(accepted)).toThrow(KernelError);
+  });
+
+  it('are refused on anything else', async () => {
+    const { accepted, client } = await pair({ port: 0, host: '127.0.0.1' });
+    expect(() => peerOfSocket(accepted)).toThrow(KernelError);
+    client.destroy();
+    accepted.destroy();
+    const fd = openSync(join(folder, 'file'), 'w');
+    expect(() => peerOf(fd)).toThrow(/ENOTSOCK/);
+    closeSync(fd);
+  });
+
+  it('talk through a folder whose path is longer than a socket address', async () => {
+    const deep = join(folder, 'd'.repeat(90), 'ü'.repeat(60));
+    mkdirSync(deep, { recursive: true });
+    const [listening, calling] = [socketAddress(deep, 'hook'), socketAddress(deep, 'hook')];
+    expect(Buffer.byteLength(join(deep, 'hook'))).toBeGreaterThan(107);
+    server = createServer((s) => s.end('here'));
+    await new Promise<void>((resolve) => server?.listen(listening.path, resolve));
+    expect(existsSync(join(deep, 'hook'))).toBe(true);
+    const said = await new Promise<string>((resolve, reject) =>
+      connect(calling.path)
+        .on('data', (d) => resolve(d.toString()))
+        .on('error', reject),
+    );
+    expect(said).toBe('here');
+    listening.close();
+    listening.close();
+    calling.close();
+  });
+
+  it('need no descriptor where the path fits', () => {
+    expect(socketAddress('/run/x', 'hook').path).toBe('/run/x/hook');
+  });
+});
+
+describe('processes', () => {
+  it('are read past a name that imitates the line', () => {
+    const tail = Array.from({ length: 30 }, (_, i) => String(100 + i)).join(' ');
+    expect(parseStat(`42 (a) R 7 (b) S) S 9 ${tail}\n`)).toEqual({ pid: 42, parent: 9, start: '117', state: 'S' });
+    for (const bad of ['', '1', '1 (a', '1 (a) S', `x (a) S 9 ${tail}`, `1 )a( S 9 ${tail}`])
+      expect(parseStat(bad)).toBeUndefined();
+  });
+
+  it('have a parent and a start that says whether it is still the same one', () => {
+    const me = processFacts(process.pid);
+    expect(me?.parent).toBe(process.ppid);
+    expect(isAlive(process.pid, me?.start)).toBe(true);
+    expect(isAlive(process.pid, `${me?.start}0`)).toBe(false);
+    expect(processFacts(0)).toBeUndefined();
+    expect(processFacts(-1)).toBeUndefined();
+    expect(processFacts(1.5)).toBeUndefined();
+  });
+
+  it('are not alive once they have ended, nor while nobody has asked for their end', async () => {
+    const done = spawnSync('true');
+    expect(isAlive(done.pid)).toBe(false);
+    // The shell starts a child that ends at once and never waits for it: a zombie.
+    const sh = spawn('sh', ['-c', 'true & echo $!; exec sleep 60'], { stdio: ['ignore', 'pipe', 'inherit'] });
+    const pid = Number(
+      await new Promise<string>((resolve) => sh.stdout.once('data', (d: Buffer) => resolve(d.toString()))),
+    );
+    for (let i = 0; i < 3000 && processFacts(pid)?.state !== 'Z'; i++) await new Promise((r) => setTimeout(r, 10));
+    expect(processFacts(pid)?.state).toBe('Z');
+    expect(isAlive(pid)).toBe(false);
+    sh.kill('SIGKILL');
+  }, 60_000);
+});

@@ -1,0 +1,32 @@
+import { createRequire } from 'node:module';
+import type koffi from 'koffi';
+
+type Koffi = typeof koffi;
+
+/** The C functions that Node has no door to, as koffi calls them. */
+export interface CLibrary {
+  flock(fd: number, operation: number): number;
+  getsockopt(fd: number, level: number, name: number, value: Uint8Array, length: Uint32Array): number;
+  errno(): number;
+}
+
+let loaded: CLibrary | undefined;
+
+/**
+ * Loads koffi and binds the C library on first use: the 5 MB binary costs a start-up that commands which never lock pay for nothing.
+ * Throws when koffi has no binary for this platform.
+ */
+export function cLibrary(): CLibrary {
+  if (loaded === undefined) {
+    const k = createRequire(import.meta.url)('koffi') as Koffi;
+    const lib = k.load(process.platform === 'darwin' ? '/usr/lib/libSystem.B.dylib' : null);
+    loaded = {
+      flock: lib.func('int flock(int fd, int operation)') as CLibrary['flock'],
+      getsockopt: lib.func(
+        'int getsockopt(int fd, int level, int name, _Out_ uint8_t *value, _Inout_ uint32_t *length)',
+      ) as CLibrary['getsockopt'],
+      errno: () => k.errno(),
+    };
+  }
+  return loaded;
+}
