@@ -1,0 +1,292 @@
+import { getNodeValue, parseTree, printParseErrorCode } from 'jsonc-parser';
+import type { Node, ParseError } from 'jsonc-parser';
+import { HooksError } from './errors.js';
+
+/** An event of the client and the handler group to stand in its list, ready as JSON values. */
+export interface Registration {
+  event: string;
+  group: { hooks: { type: 'command'; command: string; args: string[]; timeout: number }[] };
+}
+
+/** Tells nd7's own handlers from everybody else's, also those an older nd7 wrote. */
+export type IsOurs = (handler: unknown) => boolean;
+
+/** Insertion of `text` before the character at `at`, or removal of [at, to). Offsets are UTF-16 units of the whole text. */
+interface Edit {
+  at: number;
+  to: number;
+  text: string;
+}
+
+/**
+ * Adds registrations to the text of a JSON settings file (comments and trailing commas allowed). Every character that was
+ * there stays; an event at which one of ours already stands as wanted is left alone, one of ours that differs (another path,
+ * another timeout) is replaced. An empty text is a new file.
+ */
+export function addRegistrations(text: string, wanted: readonly Registration[], isOurs: IsOurs, where: string): string {
+  if (text.replace(/^\uFEFF/, '').trim() === '') text = `${text.startsWith('\uFEFF') ? '\uFEFF' : ''}{}\n`;
+  const stale = wanted.filter((one) => differs(text, one, isOurs, where)).map((one) => one.event);
+  const cleaned = removeWhere(
+    text,
+    (handler, event) => isOurs(handler) && (stale.includes(event) || !wanted.some((one) => one.event === event)),
+    where,
+    () => true,
+  );
+  return wanted.reduce((current, one) => addOne(current, one, isOurs, where), cleaned);
+}
+
+/**
+ * Removes our handlers, and the groups, lists and `hooks` object that this leaves empty, unless `original` (the text before
+ * nd7 came) had them empty already.
+ */
+export function removeRegistrations(text: string, isOurs: IsOurs, where: string, original?: string): string {
+  const had = original === undefined ? undefined : valueOf(original);
+  const keep = (path: readonly string[]): boolean =>
+    path.reduce<unknown>((value, key) => (isRecord(value) ? value[key] : undefined), had) !== undefined;
+  return removeWhere(text, isOurs, where, keep);
+}
+
+/** Events at which one of our handlers stands, with the handlers themselves. */
+export function findRegistrations(
+  text: string,
+  isOurs: IsOurs,
+  where: string,
+): { event: string; handler: Record<string, unknown> }[] {
+  return groupsOf(parseSettings(text, where), where).flatMap(({ event, handlers }) =>
+    handlers
+      .map((node) => getNodeValue(node) as unknown)
+      .filter((handler): handler is Record<string, unknown> => isRecord(handler) && isOurs(handler))
+      .map((handler) => ({ event, handler })),
+  );
+}
+
+/** The value of a settings text as its client reads it, undefined when it is not JSON. Broken text is no error here. */
+export function valueOf(text: string): unknown {
+  const errors: ParseError[] = [];
+  const root = parseTree(text.replace(/^\uFEFF/, ' '), errors, { allowTrailingComma: true });
+  return errors.length > 0 || root === undefined ? undefined : (getNodeValue(root) as unknown);
+}
+
+function addOne(text: string, one: Registration, isOurs: IsOurs, where: string): string {
+  const root = parseSettings(text, where);
+  const groups = groupsOf(root, where);
+  if (groups.some(({ event, handlers }) => event === one.event && handlers.some((node) => isOurs(getNodeValue(node)))))
+    return text;
+  const hooks = lastProperty(root, 'hooks');
+  const list = hooks && lastProperty(hooks, one.event);
+  const style = styleOf(text, root);
+  if (list !== undefined) return apply(text, appendTo(text, list, compact(one.group), style));
+  const event = `${JSON.stringify(one.event)}: [${compact(one.group)}]`;
+  if (hooks !== undefined) return apply(text, appendTo(text, hooks, event, style));
+  const body = style.inline
+    ? `"hooks": {${event}}`
+    : `"hooks": {${style.eol}${style.unit.repeat(2)}${event}${style.eol}${style.unit}}`;
+  return apply(text, appendTo(text, root, body, style));
+}
+
+/** One of ours stands at the event, but not as wanted; or it stands there twice. */
+function differs(text: string, one: Registration, isOurs: IsOurs, where: string): boolean {
+  const present = groupsOf(parseSettings(text, where), where)
+    .filter(({ event }) => event === one.event)
+    .flatMap(({ group, handlers }) => handlers.map((node) => ({ group, handler: getNodeValue(node) as unknown })));
+  const ours = present.filter(({ handler }) => isOurs(handler));
+  if (ours.length === 0) return false;
+  const [first] = ours;
+  return (
+    ours.length > 1 ||
+    JSON.stringify(first?.handler) !== JSON.stringify(one.group.hooks[0]) ||
+    !matchesAll(first?.group)
+  );
+}
+
+/** A matcher narrows what reaches the hook: ours has none. */
+function matchesAll(group: Node | undefined): boolean {
+  const value: unknown = group === undefined ? undefined : getNodeValue(group);
+  return isRecord(value) && (value['matcher'] === undefined || value['matcher'] === '' || value['matcher'] === '*');
+}
+
+interface Group {
+  event: string;
+  group: Node;
+  handlers: Node[];
+}
+
+function groupsOf(root: Node, where: string): Group[] {
+  const hooks = lastProperty(root, 'hooks');
+  if (hooks === undefined) return [];
+  if (hooks.type !== 'object')
+    throw new HooksError(
+      'settings-shape',
+      `${where}: "hooks" is not an object; mend it by hand, nd7 changes nothing there`,
+    );
+  return (hooks.children ?? []).flatMap((property) => {
+    const [key, list] = property.children ?? [];
+    const event = String(key?.value);
+    if (list?.type !== 'array')
+      throw new HooksError(
+        'settings-shape',
+        `${where}: "hooks"."${event}" is not a list; mend it by hand, nd7 changes nothing there`,
+      );
+    return (list.children ?? []).map((group) => {
+      const handlers = group.type === 'object' ? lastProperty(group, 'hooks') : undefined;
+      return { event, group, handlers: handlers?.type === 'array' ? (handlers.children ?? []) : [] };
+    });
+  });
+}
+
+function parseSettings(text: string, where: string): Node {
+  const errors: ParseError[] = [];
+  // A byte order mark is replaced by a blank of the same length, so that offsets stay those of the file.
+  const root = parseTree(text.replace(/^\uFEFF/, ' '), errors, { allowTrailingComma: true });
+  const [first] = errors;
+  if (first !== undefined || root === undefined) {
+    const before = text.slice(0, first?.offset ?? 0).split(/\r\n|\r|\n/);
+    const place = `line ${before.length}, column ${(before.at(-1)?.length ?? 0) + 1}`;
+    throw new HooksError(
+      'settings-broken',
+      `${where} is not valid JSON (${place}: ${first ? printParseErrorCode(first.error) : 'empty'}); mend it first, nd7 changed nothing`,
+    );
+  }
+  if (root.type !== 'object')
+    throw new HooksError('settings-shape', `${where} holds no JSON object; mend it first, nd7 changed nothing`);
+  return root;
+}
+
+/** The value of a property; of a key that stands twice, the last, which is the one its client reads. */
+function lastProperty(node: Node, key: string): Node | undefined {
+  const property = (node.children ?? []).findLast(
+    (child) => child.type === 'property' && child.children?.[0]?.value === key,
+  );
+  return property?.children?.[1];
+}
+
+interface Style {
+  eol: string;
+  unit: string;
+  /** The whole document stands on one line. */
+  inline: boolean;
+}
+
+function styleOf(text: string, root: Node): Style {
+  const body = text.slice(root.offset, root.offset + root.length);
+  const first = root.children?.[0];
+  const indent = first === undefined ? undefined : /[\r\n]([ \t]+)$/.exec(text.slice(0, first.offset))?.[1];
+  return {
+    eol: text.includes('\r\n') ? '\r\n' : '\n',
+    unit: indent ?? '  ',
+    inline: first !== undefined && !/[\r\n]/.test(body),
+  };
+}
+
+/** The edits that put `item` at the end of an object or array. Nothing but insertions. */
+function appendTo(text: string, container: Node, item: string, style: Style): Edit[] {
+  const open = container.offset + 1;
+  const close = container.offset + container.length - 1;
+  const last = container.children?.at(-1);
+  const lastEnd = last === undefined ? open : last.offset + last.length;
+  const { end, comma, lineComment } = trivia(text, lastEnd, close);
+  const multiline = lineComment || /[\r\n]/.test(text.slice(open, close)) || (last === undefined && !style.inline);
+  const lineStart = /[^\r\n]*$/.exec(text.slice(0, container.offset))?.[0] ?? '';
+  const outer = /^[ \t]*/.exec(lineStart.replace(/^\uFEFF/, ''))?.[0] ?? '';
+  const sibling = last === undefined ? undefined : /[\r\n]([ \t]*)$/.exec(text.slice(0, last.offset))?.[1];
+  const lead = multiline ? style.eol + (sibling ?? outer + style.unit) : last === undefined ? '' : ' ';
+  const tail = multiline && !/[\r\n]/.test(text.slice(end, close)) ? style.eol + outer : '';
+  const edits: Edit[] = [];
+  if (last !== undefined && comma === undefined) edits.push({ at: lastEnd, to: lastEnd, text: ',' });
+  edits.push({ at: end, to: end, text: lead + item + (comma === undefined ? '' : ',') + tail });
+  return edits;
+}
+
+/** What stands between the last item and the closing bracket: where it ends, a trailing comma, whether a line comment is in it. */
+function trivia(
+  text: string,
+  from: number,
+  to: number,
+): { end: number; comma: number | undefined; lineComment: boolean } {
+  let at = from;
+  let end = from;
+  let comma: number | undefined;
+  let lineComment = false;
+  while (at < to) {
+    if (text.startsWith('//', at)) {
+      const stop = /[\r\n]/.exec(text.slice(at, to))?.index;
+      at = stop === undefined ? to : at + stop;
+      lineComment = true;
+      end = at;
+    } else if (text.startsWith('/*', at)) {
+      at = text.indexOf('*/', at) + 2;
+      end = at;
+    } else {
+      if (text[at] === ',') comma ??= at;
+      if (!/\s/.test(text[at] ?? '')) end = at + 1;
+      at++;
+    }
+  }
+  return { end, comma, lineComment };
+}
+
+/** Removes matching handlers one at a time; what becomes empty goes with them unless `keep` says it was there before. */
+function removeWhere(
+  text: string,
+  match: (handler: unknown, event: string) => boolean,
+  where: string,
+  keep: (path: readonly string[]) => boolean,
+): string {
+  for (;;) {
+    const root = parseSettings(text, where);
+    const found = groupsOf(root, where).flatMap((group) =>
+      group.handlers.filter((node) => match(getNodeValue(node), group.event)).map((node) => ({ ...group, node })),
+    )[0];
+    if (found === undefined) return text;
+    text = apply(text, removal(text, doomed(found, keep)));
+  }
+}
+
+/** The largest node that holds nothing but the handler to remove. */
+function doomed(found: Group & { node: Node }, keep: (path: readonly string[]) => boolean): Node {
+  if (found.handlers.length > 1) return found.node;
+  const list = found.group.parent;
+  const event = list?.parent;
+  const hooks = event?.parent;
+  if ((list?.children?.length ?? 0) > 1 || event === undefined || keep(['hooks', found.event])) return found.group;
+  if ((hooks?.children?.length ?? 0) > 1 || hooks?.parent === undefined || keep(['hooks'])) return event;
+  return hooks.parent;
+}
+
+/** Removes one item with the white space before it and one comma: the one after it, else the one before. */
+function removal(text: string, node: Node): Edit[] {
+  const siblings = node.parent?.children ?? [];
+  const index = siblings.indexOf(node);
+  const end = node.offset + node.length;
+  const close = (node.parent?.offset ?? 0) + (node.parent?.length ?? 0) - 1;
+  const next = siblings[index + 1];
+  const previous = siblings[index - 1];
+  const after = trivia(text, end, next?.offset ?? close).comma;
+  const start = node.offset - (/\s*$/.exec(text.slice(0, node.offset))?.[0].length ?? 0);
+  const edits: Edit[] = [{ at: start, to: end, text: '' }];
+  if (after !== undefined) edits.push({ at: after, to: after + 1, text: '' });
+  else if (previous !== undefined) {
+    const before = trivia(text, previous.offset + previous.length, node.offset).comma;
+    if (before !== undefined) edits.unshift({ at: before, to: before + 1, text: '' });
+  } else if (/^\s*$/.test(text.slice((node.parent?.offset ?? 0) + 1, start)) && /^\s*$/.test(text.slice(end, close))) {
+    edits[0] = { at: (node.parent?.offset ?? 0) + 1, to: close, text: '' }; // the only item: nothing is left between the brackets
+  }
+  return edits;
+}
+
+function apply(text: string, edits: readonly Edit[]): string {
+  // From the end to the front; of two at one place, the later listed one first, so that it comes to stand behind.
+  return [...edits]
+    .reverse()
+    .sort((a, b) => b.at - a.at)
+    .reduce((current, edit) => current.slice(0, edit.at) + edit.text + current.slice(edit.to), text);
+}
+
+/** One group on one line, so that the whole registration is a line per event. */
+function compact(value: unknown): string {
+  return JSON.stringify(value);
+}
+
+function isRecord(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
