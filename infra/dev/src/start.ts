@@ -1,0 +1,115 @@
+// `npm start`: the main job from the hook to a verified receipt, step by step, and then a vault and a dashboard to look at.
+import { existsSync } from 'node:fs';
+import { join } from 'node:path';
+import { parseArgs } from 'node:util';
+import { RUNGS, type Rung } from '@nd7/postgres';
+import { capturedSession } from './captures.js';
+import { problem, type Programs } from './programs.js';
+import { bringUp, type Stack } from './stack.js';
+import { paint, say, step, StepFailed } from './steps.js';
+
+const HELP = `npm start [-- OPTIONS]   record, ship, sign and verify a session here, and show it in the dashboard
+
+  --fresh          begin anew: forget the data of earlier starts
+  --postgres RUNG  take this PostgreSQL: ${RUNGS.join(', ')} (also ND7_POSTGRES)
+  --port N         first port to try for the vault and the dashboard (4170; also ND7_PORT)
+  --once           end after the steps instead of staying up
+  --help           this text`;
+
+/** The captured scenarios that make up the recorded sessions. */
+const SCENARIOS = ['basic', 'subagent'];
+
+export async function main(root: string, args: readonly string[]): Promise<number> {
+  let values;
+  try {
+    ({ values } = parseArgs({
+      args: [...args],
+      options: { fresh: { type: 'boolean' }, postgres: { type: 'string' }, port: { type: 'string' }, once: { type: 'boolean' }, help: { type: 'boolean', short: 'h' } },
+    }));
+  } catch (error) {
+    process.stderr.write(`nd7: ${(error as Error).message}\n${HELP}\n`);
+    return 2;
+  }
+  if (values.help === true) {
+    say(HELP);
+    return 0;
+  }
+  const rung = RUNGS.find((one) => one === values.postgres);
+  const port = Number(values.port ?? process.env['ND7_PORT'] ?? 4170);
+  if ((values.postgres !== undefined && rung === undefined) || !Number.isInteger(port) || port < 1 || port > 65_435) {
+    process.stderr.write(`nd7: --postgres takes ${RUNGS.join(', ')}; --port a number up to 65435\n`);
+    return 2;
+  }
+  const interrupted = new Promise<void>((done) => {
+    for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.once(signal, () => done());
+  });
+  let stack: Stack | undefined;
+  try {
+    stack = await bringUp({ root, dataDir: join(root, '.nd7-dev'), port, fresh: values.fresh === true, durable: true, ...(rung === undefined ? {} : { rung }) });
+    const link = await walk(root, stack);
+    if (values.once !== true) {
+      say(`\n${paint('dim', 'Ctrl-C ends it; the data stays in .nd7-dev and the next start goes on with it.')}`);
+      say(`\n${paint('bold', 'Look at the session')}   ${link}`);
+      await interrupted;
+      say('\nEnding …');
+    }
+    return 0;
+  } catch (error) {
+    if (!(error instanceof StepFailed)) process.stderr.write(`nd7: ${error instanceof Error ? error.message : String(error)}\n`);
+    const log = join(root, '.nd7-dev/vault.log');
+    if (existsSync(log)) process.stderr.write(`The vault's log is ${log}; \`npm start -- --fresh\` begins anew.\n`);
+    return 1;
+  } finally {
+    await stack?.stop();
+  }
+}
+
+/** Records, ships and verifies; answers with the link to the last session. */
+async function walk(root: string, stack: Stack): Promise<string> {
+  let last = '';
+  for (const scenario of SCENARIOS) {
+    const { session, payloads } = capturedSession(root, scenario);
+    last = session;
+    await step(`Recorded: real hook payloads of Claude Code (${scenario})`, () => record(stack.programs, payloads), () => `${payloads.length} payloads, session ${session}`);
+    await step('Shipped to the vault, receipts checked', () => ship(stack.programs, session), (shipped) => shipped);
+    await step('Re-verified: chain, seals, receipts', () => verify(stack.programs, session), (words) => words);
+  }
+  const query = `#token=${encodeURIComponent(stack.reader)}&pin=${encodeURIComponent(stack.vkey)}`;
+  const path = `/machines/${stack.machine}/sessions/${last}`;
+  say(`
+${paint('bold', 'Record your own Claude Code')}   ND7_HOME="${stack.home}" npx --no nd7 init    (then start claude anywhere; \`nd7 uninstall\` undoes it)
+${paint('bold', 'See what is recorded')}          ND7_HOME="${stack.home}" npx --no nd7 sessions
+${paint('bold', 'Verify it yourself')}            ND7_HOME="${stack.home}" npx --no nd7 verify --all --receipts
+${paint('bold', 'See rewriting caught')}          npm run tour`);
+  return `${stack.url}/sign-in${query}&to=${encodeURIComponent(path)}`;
+}
+
+/** Each payload as the agent would hand it over: one process per hook, in order. */
+async function record(programs: Programs, payloads: readonly string[]): Promise<void> {
+  for (const payload of payloads) {
+    const result = await programs.nd7(['hook', '--agent', 'claude-code'], payload);
+    if (result.code !== 0) throw new Error(problem(result));
+  }
+}
+
+async function ship(programs: Programs, session: string): Promise<string> {
+  const shipped = await programs.json('nd7', ['ship', session]);
+  return describe(shipped, ['entries', 'segments', 'acknowledged']);
+}
+
+async function verify(programs: Programs, session: string): Promise<string> {
+  const report = await programs.json('nd7', ['verify', session, '--receipts']);
+  if (report['verdict'] !== 'intact') throw new Error(`the verdict is ${String(report['verdict'])}`);
+  return `verified, ${String(report['entries'])} entries intact, ${describeReceipts(report['receipts'])}`;
+}
+
+function describeReceipts(receipts: unknown): string {
+  const list = Array.isArray(receipts) ? (receipts as { result?: string; to?: number }[]) : [];
+  const held = list.filter((receipt) => receipt.result === 'holds');
+  if (held.length === 0 || held.length < list.length) throw new Error(`${list.length - held.length} of ${list.length} receipts do not hold`);
+  return `${held.length} receipts hold, to entry ${Math.max(...held.map((receipt) => receipt.to ?? 0)) - 1}`;
+}
+
+function describe(value: Record<string, unknown>, fields: readonly string[]): string {
+  return fields.filter((field) => value[field] !== undefined).map((field) => `${field} ${String(value[field])}`).join(', ');
+}
