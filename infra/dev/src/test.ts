@@ -1,0 +1,84 @@
+// `npm test`: everything that must hold, in one run: lint with the module boundaries, types, unit, property, vector,
+// integration, end-to-end and browser tests. Ends with `N passed, N failed, N skipped`.
+import { spawn } from 'node:child_process';
+import { existsSync, readFileSync, rmSync } from 'node:fs';
+import { join } from 'node:path';
+import { parseArgs } from 'node:util';
+import { findChromium } from './chromium.js';
+import { collectResults, resultFiles, type Results } from './results.js';
+import { duration, paint, say } from './steps.js';
+
+const HELP = `npm test [-- OPTIONS] [PROJECT…]   lint, type check and all tests (or those of the projects named)
+
+  --skip-lint    only the tests
+  --no-cache     run what is unchanged too
+  --help         this text`;
+
+export async function main(root: string, args: readonly string[]): Promise<number> {
+  let parsed;
+  try {
+    parsed = parseArgs({
+      args: [...args],
+      allowPositionals: true,
+      options: { 'skip-lint': { type: 'boolean' }, 'no-cache': { type: 'boolean' }, help: { type: 'boolean', short: 'h' } },
+    });
+  } catch (error) {
+    process.stderr.write(`nd7: ${(error as Error).message}\n${HELP}\n`);
+    return 2;
+  }
+  if (parsed.values.help === true) {
+    say(HELP);
+    return 0;
+  }
+  const start = performance.now();
+  for (const file of resultFiles(root)) rmSync(file);
+  const chromium = await findChromium(root);
+  say(chromium === undefined ? paint('yellow', 'No Chromium could be had: the browser tests are skipped.') : `Chromium: ${chromium}`);
+
+  const env = { ...process.env, NX_DAEMON: 'false', ...(chromium === undefined ? {} : { ND7_CHROMIUM: chromium }) };
+  const only = parsed.positionals.length === 0 ? [] : ['-p', parsed.positionals.join(',')];
+  const cache = parsed.values['no-cache'] === true ? ['--skip-nx-cache'] : [];
+  const targets = parsed.values['skip-lint'] === true ? ['test'] : ['lint', 'typecheck', 'test'];
+  const checks = await nx(root, ['run-many', '-t', ...targets, ...only, ...cache, '--nxBail=false', '--outputStyle=static'], env);
+
+  const results = collectResults(root);
+  // A lint or type error has no test of its own, and a suite that could not start has no results: neither may pass unseen.
+  const hidden = checks !== 0 && results.failed === 0 ? 1 : 0;
+  summary(results, hidden, performance.now() - start);
+  const unexpected = process.env['ND7_EXPECT_NO_SKIPS'] === '1' ? unexpectedSkips(root, results) : [];
+  for (const name of unexpected) say(paint('red', `skipped, and nothing in .ci/expected-skips expects it: ${name}`));
+  say(`${results.passed} passed, ${results.failed + hidden} failed, ${results.skipped.length} skipped`);
+  return checks !== 0 || results.failed > 0 || unexpected.length > 0 ? 1 : 0;
+}
+
+function nx(root: string, args: readonly string[], env: NodeJS.ProcessEnv): Promise<number> {
+  return new Promise((done) => {
+    const child = spawn(process.execPath, ['node_modules/nx/dist/bin/nx.js', ...args], { cwd: root, env, stdio: 'inherit' });
+    const forward = (signal: NodeJS.Signals): void => void child.kill(signal);
+    process.on('SIGINT', forward).on('SIGTERM', forward);
+    child.once('error', () => done(1));
+    child.once('close', (code) => {
+      process.removeListener('SIGINT', forward).removeListener('SIGTERM', forward);
+      done(code ?? 1);
+    });
+  });
+}
+
+/** Skips whose name no line of .ci/expected-skips is part of. */
+function unexpectedSkips(root: string, results: Results): string[] {
+  const path = join(root, '.ci/expected-skips');
+  const expected = existsSync(path)
+    ? readFileSync(path, 'utf8')
+        .split('\n')
+        .filter((line) => line !== '' && !line.startsWith('#'))
+    : [];
+  return results.skipped.filter((name) => !expected.some((line) => name.includes(line)));
+}
+
+function summary(results: Results, hidden: number, ms: number): void {
+  say();
+  for (const failure of results.failures) say(paint('red', `failed: ${failure}`));
+  if (hidden > 0) say(paint('red', 'failed: a check above (lint, types, or a suite that did not start)'));
+  for (const name of results.skipped) say(paint('yellow', `skipped: ${name}`));
+  say(`${results.suites} suites in ${duration(ms)}`);
+}
