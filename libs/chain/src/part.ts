@@ -1,0 +1,342 @@
+import { FAULT_REASONS, MAX_CHUNK, type LineKernel, type LineScan } from '@nd7/blake3';
+import { isSessionId, MAX_LINE, toHex } from '@nd7/entry';
+import type { SignatureVerifier, SignedItem } from '@nd7/tlog';
+import { ChainError } from './error.js';
+import { LinkReader, type Link } from './prefix.js';
+import type { LogReason } from './link.js';
+import { certItem, readFirstEntry, readSeal, sealForm, sealItem, type Seal, type SealState } from './seal.js';
+import { lastOf, type LastEntry } from './last.js';
+
+/** What stands before a part: the count, the hash the next line must carry, and the key in force. */
+export interface PartStart {
+  entries: number;
+  head: string;
+  key: string | null;
+}
+
+export interface PartOptions {
+  session: string;
+  kernel: LineKernel;
+  verify: SignatureVerifier;
+  /** `unknown`: the part begins somewhere in a log; its first line is believed and `stitchParts` checks it later. */
+  start: PartStart | 'unknown';
+  /** Counts whose hash is wanted (absolute; in a part of unknown start by what its first line claims). */
+  marks?: readonly number[];
+  /** Each line that checks out, in order, with its seq (by the first line's claim where the start is unknown). `line` is valid during the call only. */
+  onEntry?: (seq: number, line: Uint8Array) => void;
+}
+
+/** What one part of a log says by itself. Plain data: it goes from a worker to the thread that stitches. */
+export interface PartResult {
+  /** Of a part of unknown start: the link its first line carries, where that line is good up to there. */
+  first?: Link;
+  /** How many lines check out, and the hash after them (absent for none). */
+  good: number;
+  last?: string;
+  /** Why the line after the good ones does not check out. */
+  fault?: LogReason;
+  /** All lines ended by "\n", to the end of the part. */
+  lines: number;
+  bytes: number;
+  marks: [number, string][];
+  /** After the good lines; `sealedTo` counts from the part's first line. */
+  seals: SealState;
+  /** The first seal of a part of unknown start: by which key it must be signed is not known here. */
+  deferred?: { index: number; link: Link; next: string; sig: string };
+  /** Where the part begins at entry 0 and that line by itself passes up to its link. */
+  entry0?: { machine: string | null | undefined };
+  /** What the last good line says of itself, as far as it is known. */
+  lastEntry?: LastEntry;
+}
+
+const NEWLINE = 0x0a;
+
+interface Pending {
+  item: SignedItem;
+  /** The state before the entry whose signature this is: where the walk falls back to when it is bad. */
+  good: number;
+  hash: Uint8Array;
+  seals: SealState;
+}
+
+/**
+ * Walks the bytes of one part of a log, in any chunking. Costs at most one line of memory besides the kernel's own: a line that
+ * is longer than allowed is given up as soon as that is known. Signatures are collected and checked once per chunk.
+ */
+export class PartWalk {
+  readonly #o: PartOptions;
+  readonly #known: boolean;
+  readonly #links: LinkReader;
+  readonly #marks: readonly number[];
+  #base = 0;
+  #first: Link | undefined;
+  #good = 0;
+  #fault: LogReason | undefined;
+  #lines = 0;
+  #bytes = 0;
+  #found: [number, string][] = [];
+  #nextMark = 0;
+  #seals: SealState;
+  /** Undefined: not known (a part of unknown start before its first seal). */
+  #key: string | null | undefined;
+  #deferred: PartResult['deferred'];
+  #entry0: PartResult['entry0'];
+  #lastEntry: LastEntry | undefined;
+  #carry = new Uint8Array(4096);
+  #carried = 0;
+  #pending: Pending[] = [];
+  /** Lines that wait for the signatures of their chunk before `onEntry` may have them. */
+  #waiting: [number, Uint8Array][] = [];
+  #state: 'open' | 'busy' | 'finished' = 'open';
+
+  constructor(o: PartOptions) {
+    if (!isSessionId(o.session)) throw new ChainError('bad-session', 'not a session id');
+    this.#o = o;
+    this.#marks = [...new Set(o.marks ?? [])].sort((a, b) => a - b);
+    this.#known = o.start !== 'unknown';
+    const start = o.start === 'unknown' ? undefined : o.start;
+    this.#links = new LinkReader(start && { seq: String(start.entries), prev: start.head });
+    this.#key = start ? start.key : undefined;
+    this.#seals = { key: start?.key ?? null, sealedTo: null, seals: 0 };
+    if (start) this.#begin(start.entries, start.head);
+  }
+
+  /** Whether the verdict on this part is already known: what follows is only counted. */
+  get broken(): boolean {
+    return this.#fault !== undefined;
+  }
+
+  /** Entries that check out so far, of this part. */
+  get good(): number {
+    return this.#good;
+  }
+
+  /** Takes the next bytes. The chunk may be reused when the promise resolves, not before. */
+  async push(chunk: Uint8Array): Promise<void> {
+    if (this.#state !== 'open') throw this.#misuse();
+    this.#state = 'busy';
+    try {
+      this.#bytes += chunk.length;
+      let rest = chunk;
+      if (this.#carried > 0 && this.#fault === undefined) rest = await this.#complete(rest);
+      while (rest.length > 0) {
+        if (this.#fault !== undefined) {
+          this.#lines += countLines(rest);
+          break;
+        }
+        const whole = rest.length <= MAX_CHUNK;
+        const piece = whole ? rest : rest.subarray(0, MAX_CHUNK);
+        const consumed = await this.#piece(piece);
+        rest = rest.subarray(consumed);
+        if (this.#fault !== undefined) continue;
+        const open = piece.length - consumed; // the piece ends with so many bytes that have no newline among them
+        if (open > MAX_LINE && (whole || consumed === 0)) this.#fault = 'too-long';
+        else if (whole) {
+          this.#keep(rest);
+          rest = rest.subarray(open);
+        }
+      }
+      this.#state = 'open';
+    } catch (error) {
+      this.#state = 'finished'; // signatures that could not be checked must not pass for good ones
+      throw error;
+    }
+  }
+
+  /** Ends the part: bytes after the last newline are a torn tail. */
+  finish(): PartResult {
+    if (this.#state !== 'open') throw this.#misuse();
+    this.#state = 'finished';
+    if (this.#fault === undefined && this.#carried > 0) this.#fault = 'torn-tail';
+    return {
+      ...(this.#first && { first: this.#first }),
+      good: this.#good,
+      ...(this.#good > 0 && { last: toHex(this.#links.hash) }),
+      ...(this.#fault && { fault: this.#fault }),
+      lines: this.#lines,
+      bytes: this.#bytes,
+      marks: this.#found,
+      seals: { ...this.#seals, key: this.#key ?? null },
+      ...(this.#deferred && { deferred: this.#deferred }),
+      ...(this.#entry0 && { entry0: this.#entry0 }),
+      ...(this.#lastEntry && { lastEntry: this.#lastEntry }),
+    };
+  }
+
+  #misuse(): ChainError {
+    return this.#state === 'finished'
+      ? new ChainError('finished', 'this walk is finished')
+      : new ChainError('overlapping-push', 'await each push before the next');
+  }
+
+  /** The count before the first line is known: marks can be told from here on. */
+  #begin(entries: number, head: string): void {
+    this.#base = entries;
+    while ((this.#marks[this.#nextMark] ?? Infinity) < entries) this.#nextMark++;
+    if (this.#marks[this.#nextMark] === entries) {
+      this.#found.push([entries, head]);
+      this.#nextMark++;
+    }
+  }
+
+  /** Completes the carried line with the beginning of a chunk; returns what follows it. */
+  async #complete(chunk: Uint8Array): Promise<Uint8Array> {
+    const newline = chunk.indexOf(NEWLINE);
+    const more = newline < 0 ? chunk.length : newline;
+    if (this.#carried + more > MAX_LINE) {
+      this.#carried = 0;
+      this.#fault = 'too-long';
+      return chunk; // counted by the caller
+    }
+    this.#keep(newline < 0 ? chunk : chunk.subarray(0, newline + 1));
+    if (newline < 0) return chunk.subarray(chunk.length);
+    const line = this.#carry.subarray(0, this.#carried);
+    this.#carried = 0;
+    await this.#piece(line);
+    return chunk.subarray(newline + 1);
+  }
+
+  #keep(bytes: Uint8Array): void {
+    const size = this.#carried + bytes.length;
+    if (size > this.#carry.length) {
+      const grown = new Uint8Array(Math.min(MAX_LINE + 1, Math.max(size, 2 * this.#carry.length)));
+      grown.set(this.#carry.subarray(0, this.#carried));
+      this.#carry = grown;
+    }
+    this.#carry.set(bytes, this.#carried);
+    this.#carried = size;
+  }
+
+  /** Checks the whole lines of a piece; returns how many bytes were looked at (up to the last newline, less after a fault). */
+  async #piece(piece: Uint8Array): Promise<number> {
+    let done = 0;
+    let more = true;
+    while (more && this.#fault === undefined) {
+      const rest = done === 0 ? piece : piece.subarray(done);
+      const scan = this.#o.kernel.scan(rest);
+      this.#lines += scan.count;
+      done += scan.consumed;
+      more = scan.more;
+      this.#scanned(rest, scan); // all of the scan's results are used before anything is awaited
+      if (this.#pending.length > 0) await this.#settle();
+    }
+    return done;
+  }
+
+  #scanned(piece: Uint8Array, { count, ends, hashes, faults }: LineScan): void {
+    const links = this.#links;
+    let start = 0;
+    let lastStart = -1;
+    let lastEnd = 0;
+    for (let i = 0; i < count; i++) {
+      const end = (ends[i] as number) - 1;
+      const fault = faults[i] as number;
+      if (fault !== 0 || !links.matches(piece, start, end)) {
+        this.#fault = fault === 0 ? this.#unlinked(piece, start, end) : (FAULT_REASONS[fault] ?? 'bad-json');
+        if (this.#fault !== undefined) break;
+      }
+      if (!this.#sealed(piece, start, end)) {
+        this.#fault = 'bad-seal';
+        break;
+      }
+      const onEntry = this.#o.onEntry;
+      if (onEntry) {
+        const line = piece.subarray(start, end);
+        if (this.#pending.length === 0) onEntry(this.#base + this.#good, line);
+        else this.#waiting.push([this.#good, line]);
+      }
+      links.advance(hashes, 32 * i);
+      this.#good++;
+      if (this.#base + this.#good === this.#marks[this.#nextMark]) {
+        this.#found.push([this.#base + this.#good, toHex(links.hash)]);
+        this.#nextMark++;
+      }
+      lastStart = start;
+      lastEnd = end;
+      start = end + 1;
+    }
+    if (lastStart >= 0) this.#lastEntry = lastOf(piece, lastStart, lastEnd);
+  }
+
+  /** Why a line's first members are not the expected ones; undefined for the first line of a part of unknown start. */
+  #unlinked(piece: Uint8Array, start: number, end: number): LogReason | undefined {
+    const read = this.#links.read(piece, start, end);
+    if (typeof read === 'string') return read;
+    if (!this.#known && this.#first === undefined) {
+      this.#first = read;
+      this.#links.expect(read);
+      this.#begin(Number(read.seq), read.prev);
+      return undefined;
+    }
+    if (read.seq !== this.#links.seq) return 'wrong-seq';
+    return this.#known && this.#base + this.#good === 0 ? 'wrong-genesis' : 'wrong-prev';
+  }
+
+  /** Takes up what a line says about keys; false where its form is bad. Its signature is checked at the end of the piece. */
+  #sealed(piece: Uint8Array, start: number, end: number): boolean {
+    const { session } = this.#o;
+    if (this.#known && this.#base + this.#good === 0) {
+      const first = readFirstEntry(piece, start, end);
+      this.#entry0 = { machine: first.machine };
+      if (first.key) {
+        const item = certItem(session, first.key);
+        if (item === undefined) return false;
+        const key = first.key.key as string;
+        this.#sign(item);
+        this.#key = key;
+        this.#seals = { key, machine: first.key.machine as string, firstKey: key, sealedTo: null, seals: 0 };
+        return true;
+      }
+    }
+    const seal = readSeal(piece, start, end);
+    if (seal === undefined) return true;
+    if (this.#key === undefined) {
+      if (!this.#defer(seal)) return false;
+    } else {
+      const item = sealItem(session, this.#links.seq, toHex(this.#links.hash), seal, this.#key);
+      if (item === undefined) return false;
+      this.#sign(item);
+    }
+    this.#key = seal.next;
+    this.#seals = { ...this.#seals, key: seal.next, sealedTo: this.#good, seals: this.#seals.seals + 1 };
+    return true;
+  }
+
+  #defer(seal: Seal): boolean {
+    if (!sealForm(seal)) return false;
+    const link = { seq: this.#links.seq, prev: toHex(this.#links.hash) };
+    this.#deferred = { index: this.#good, link, next: seal.next, sig: seal.sig };
+    return true;
+  }
+
+  #sign(item: SignedItem): void {
+    this.#pending.push({ item, good: this.#good, hash: this.#links.hash.slice(), seals: this.#seals });
+  }
+
+  /** Checks the signatures of a piece; falls back to before the first bad one. */
+  async #settle(): Promise<void> {
+    const pending = this.#pending;
+    const waiting = this.#waiting;
+    this.#pending = [];
+    this.#waiting = [];
+    const verdicts = await this.#o.verify(pending.map((p) => p.item));
+    const bad = pending.find((_, i) => verdicts[i] !== true);
+    for (const [good, line] of waiting) {
+      if (bad === undefined || good < bad.good) this.#o.onEntry?.(this.#base + good, line);
+    }
+    if (bad === undefined) return;
+    this.#fault = 'bad-seal';
+    this.#good = bad.good;
+    this.#links.rewind(bad.hash);
+    this.#seals = bad.seals;
+    this.#key = bad.seals.key;
+    this.#found = this.#found.filter(([count]) => count <= this.#base + bad.good);
+    this.#lastEntry = undefined;
+  }
+}
+
+function countLines(bytes: Uint8Array): number {
+  let count = 0;
+  for (let i = 0; i < bytes.length; i++) if (bytes[i] === NEWLINE) count++;
+  return count;
+}
