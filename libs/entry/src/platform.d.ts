@@ -12,10 +12,8 @@ declare class TextDecoder {
 }
 
 declare namespace WebAssembly {
-  class Module {
-    constructor(bytes: Uint8Array<ArrayBuffer>);
-    static exports(module: Module): { name: string; kind: string }[];
-  }
+  type Module = object;
+  const Module: new (bytes: Uint8Array<ArrayBuffer>) => Module;
   class Memory {
     constructor(descriptor: { initial: number; maximum?: number });
     readonly buffer: ArrayBuffer;
