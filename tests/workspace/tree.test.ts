@@ -1,0 +1,59 @@
+// What must be true of the tree as a whole.
+import { execFileSync } from 'node:child_process';
+import { existsSync, readFileSync } from 'node:fs';
+import { dirname, join, normalize } from 'node:path';
+
+const root = join(import.meta.dirname, '..', '..');
+const files = execFileSync('git', ['ls-files', '-co', '--exclude-standard'], { cwd: root, encoding: 'utf8', maxBuffer: 1 << 26 })
+  .split('\n')
+  .filter((file) => file !== '' && existsSync(join(root, file)));
+const DATA = /^tests\/(vectors|captures|hostile|frozen|fake-api|reference)\//;
+const text = (file: string): string => readFileSync(join(root, file), 'utf8');
+const ours = files.filter((file) => !DATA.test(file) && /\.(ts|tsx|mjs|js|c|h|sql|css|html|md|json|yml|sh|py|service|Dockerfile)$|^\.ci\//.test(file));
+
+describe('the tree', () => {
+  it('stands alone: nothing in it names a folder outside', () => {
+    const outside = '../' + 'shared';
+    expect(ours.filter((file) => file !== 'tests/workspace/tree.test.ts' && text(file).includes(outside))).toEqual([]);
+  });
+
+  it('has a lock file free of hosts', () => {
+    expect(text('package-lock.json')).not.toMatch(/https?:\/\/[^"]*\.tgz/);
+  });
+
+  it('has no file or folder whose name says nothing', () => {
+    expect(files.filter((file) => !DATA.test(file) && /(^|\/)(utils?|helpers?|common|misc|shared)(\.|\/)/i.test(file))).toEqual([]);
+  });
+
+  it('has no test that is switched off or runs alone', () => {
+    const off = /\b(it|test|describe)\.(only|skip)\(|\bx(it|describe)\(/;
+    const tests = ours.filter((file) => file.endsWith('.test.ts'));
+    expect(tests.filter((file) => off.test(text(file).replaceAll(/ \? (it|describe) : \1\.skip/g, '')) && !/skip by name/.test(text(file)))).toEqual([]);
+  });
+
+  it('has nothing left to do in its sources', () => {
+    const sources = ours.filter((file) => /\.(ts|tsx|c|h|sql|css|mjs)$/.test(file) && !file.startsWith('tests/workspace/'));
+    expect(sources.filter((file) => /\b(TODO|FIXME|XXX|HACK)\b/.test(text(file)))).toEqual([]);
+  });
+
+  it('has documents whose links lead somewhere', () => {
+    const broken: string[] = [];
+    for (const file of files.filter((name) => name.endsWith('.md') && !DATA.test(name))) {
+      for (const [, target = ''] of text(file).matchAll(/\]\(([^)#]+)(?:#[^)]*)?\)/g)) {
+        if (/^[a-z]+:/.test(target)) continue;
+        if (!existsSync(join(root, normalize(join(dirname(file), target))))) broken.push(`${file}: ${target}`);
+      }
+      // Paths in backticks are links too: `docs/format.md`.
+      for (const [, target = ''] of text(file).matchAll(/`((?:apps|libs|docs|infra|native|tests|tools)\/[A-Za-z0-9_./-]+\.(?:md|py|ts|mjs|c|sql))`/g)) {
+        if (!existsSync(join(root, target))) broken.push(`${file}: ${target}`);
+      }
+    }
+    expect(broken).toEqual([]);
+  });
+
+  it('keeps every project small enough to read: source files stop at 500 lines', () => {
+    const sources = files.filter((file) => /^(apps|libs|native|infra|tools)\/.*\.(ts|tsx|c|mjs|sql|css)$/.test(file) && !file.includes('.generated.'));
+    const long = sources.map((file) => ({ file, lines: text(file).split('\n').length })).filter(({ lines }) => lines > 501);
+    expect(long).toEqual([]);
+  });
+});
