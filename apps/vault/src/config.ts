@@ -1,0 +1,99 @@
+// Configuration by environment. Every value is checked at start; each bad one gets one line that says what it must be.
+import { resolve } from 'node:path';
+import { connectOptions } from '@nd7/postgres';
+import { z } from 'zod';
+
+/** Bad configuration: what `nd7-vault` prints, one line per value, before it exits with 2. */
+export class ConfigError extends Error {
+  readonly code = 'config' as const;
+  constructor(readonly lines: readonly string[]) {
+    super(lines.join('\n'));
+  }
+}
+
+const port = z.coerce.number().int().min(0).max(65535);
+const folder = z.string().min(1);
+const url = z.string().refine((text) => {
+  try {
+    connectOptions(text);
+    return true;
+  } catch {
+    return false;
+  }
+}, 'must look like postgres://user:password@host:5432/database');
+
+// The origin `<name>/<team>` is at most 128 bytes and signed into every leaf: a name is never changed afterwards.
+const vaultName = z.string().regex(/^[a-z0-9.-]{1,64}$/, 'must be 1 to 64 of a-z, 0-9, dot and dash, such as vault.example.com');
+
+const Environment = z.object({
+  ND7_VAULT_NAME: vaultName,
+  ND7_DATABASE_URL: url,
+  ND7_DATABASE_OWNER_URL: url.optional(),
+  ND7_DATABASE_POOL: z.coerce.number().int().min(2).max(200).default(10),
+  ND7_VAULT_KEYS: folder,
+  ND7_VAULT_HOST: z.string().min(1).default('127.0.0.1'),
+  ND7_VAULT_PORT: port.default(8787),
+  ND7_VAULT_PUBLIC_URL: z.url({ protocol: /^https?$/, error: 'must be the http or https URL that readers use' }).optional(),
+  ND7_DASHBOARD_DIR: folder.optional(),
+  ND7_VAULT_SIGNER_STATE: folder.optional(),
+  ND7_VAULT_SIGNER_SOCKET: folder.optional(),
+  ND7_VAULT_MAX_INGESTS: z.coerce.number().int().min(1).max(1024).default(32),
+  ND7_VAULT_METRICS_TOKEN: z.string().min(16, 'must have at least 16 characters').optional(),
+  ND7_LOG_LEVEL: z.enum(['debug', 'info', 'warn', 'error', 'silent']).default('info'),
+});
+
+/** What the vault runs with. Values come from the environment; see infra/postgres/README.md for the two database URLs. */
+export class VaultConfig {
+  /** First half of every origin. */
+  readonly name: string;
+  /** Where the service logs in; it acts as the role nd7_app whatever that user is. */
+  readonly databaseUrl: string;
+  /** Where migrations log in. */
+  readonly ownerUrl: string;
+  readonly pool: number;
+  /** Folder of key files (0700), never in the database nor in its backups. */
+  readonly keys: string;
+  readonly host: string;
+  readonly port: number;
+  /** Base URL without a trailing slash, when it is known before the port is. */
+  readonly publicUrl: string | undefined;
+  readonly dashboardDir: string;
+  /** Folder of the signer's own durable state. */
+  readonly signerState: string;
+  /** Socket of a signer that runs as its own process; undefined: the signer is embedded. */
+  readonly signerSocket: string | undefined;
+  /** Segments in work at once; more are answered 503. */
+  readonly maxIngests: number;
+  /** Bearer token that /metrics asks for; undefined: open. */
+  readonly metricsToken: string | undefined;
+  readonly logLevel: 'debug' | 'info' | 'warn' | 'error' | 'silent';
+
+  /** Throws ConfigError naming every bad value at once. */
+  constructor(env: NodeJS.ProcessEnv) {
+    const given = Object.fromEntries(Object.entries(env).filter(([key, value]) => key.startsWith('ND7_') && value !== ''));
+    const parsed = Environment.safeParse(given);
+    if (!parsed.success) throw new ConfigError(parsed.error.issues.map((issue) => lineOf(String(issue.path[0]), issue.message, given)));
+    const values = parsed.data;
+    this.name = values.ND7_VAULT_NAME;
+    this.databaseUrl = values.ND7_DATABASE_URL;
+    this.ownerUrl = values.ND7_DATABASE_OWNER_URL ?? values.ND7_DATABASE_URL;
+    this.pool = values.ND7_DATABASE_POOL;
+    this.keys = resolve(values.ND7_VAULT_KEYS);
+    this.host = values.ND7_VAULT_HOST;
+    this.port = values.ND7_VAULT_PORT;
+    this.publicUrl = values.ND7_VAULT_PUBLIC_URL?.replace(/\/+$/, '');
+    this.dashboardDir = resolve(values.ND7_DASHBOARD_DIR ?? resolve(import.meta.dirname, '../../dashboard/dist'));
+    this.signerState = resolve(values.ND7_VAULT_SIGNER_STATE ?? resolve(this.keys, 'signer'));
+    this.signerSocket = values.ND7_VAULT_SIGNER_SOCKET === undefined ? undefined : resolve(values.ND7_VAULT_SIGNER_SOCKET);
+    this.maxIngests = values.ND7_VAULT_MAX_INGESTS;
+    this.metricsToken = values.ND7_VAULT_METRICS_TOKEN;
+    this.logLevel = values.ND7_LOG_LEVEL;
+  }
+}
+
+/** A URL may carry a password: it is never repeated. */
+function lineOf(name: string, message: string, given: Record<string, string | undefined>): string {
+  const value = given[name];
+  if (value === undefined) return `${name} is not set`;
+  return /URL|TOKEN/.test(name) ? `${name} ${message}` : `${name} is ${JSON.stringify(value)}: ${message}`;
+}

@@ -1,0 +1,59 @@
+import { Injectable, type OnApplicationShutdown } from '@nestjs/common';
+import { connectOptions } from '@nd7/postgres';
+import postgres, { type Sql, type TransactionSql } from 'postgres';
+import { VaultConfig } from '../config.js';
+
+/**
+ * The one way to the database. Every connection acts as the role nd7_app, which may insert and select and nothing else, whoever logged
+ * in; everything about one team happens in `tenant`, because row-level security shows no row without a tenant.
+ */
+@Injectable()
+export class Database implements OnApplicationShutdown {
+  /** For what belongs to no team: health, and the functions that find a team by a token. */
+  readonly sql: Sql;
+
+  constructor(config: VaultConfig) {
+    this.sql = connect(config.databaseUrl, { max: config.pool, role: 'nd7_app' });
+  }
+
+  /**
+   * A transaction that sees the rows of one team. The tenant is set for the transaction only, so that a pooled connection can carry it
+   * into nobody else's.
+   */
+  async tenant<T>(team: string, work: (tx: TransactionSql) => Promise<T>): Promise<T> {
+    // The driver unwraps arrays of promises, which its type says in a way that does not follow T.
+    return (await this.sql.begin(async (tx) => {
+      await tx`select set_config('nd7.team', ${team}, true)`;
+      return work(tx);
+    })) as T;
+  }
+
+  async onApplicationShutdown(): Promise<void> {
+    await this.sql.end({ timeout: 5 });
+  }
+}
+
+/** A pool. Times leave the database as ISO text and counts as numbers: both are what the API answers. */
+export function connect(url: string, options: { max: number; role?: string }): Sql {
+  return postgres({
+    ...connectOptions(url),
+    max: options.max,
+    idle_timeout: 60,
+    connect_timeout: 10,
+    max_lifetime: 3600,
+    onnotice: () => undefined,
+    connection: {
+      application_name: 'nd7-vault',
+      search_path: 'nd7,pg_temp',
+      timezone: 'UTC',
+      // A transaction of ours that waits this long waits for something that died.
+      idle_in_transaction_session_timeout: 30_000,
+      statement_timeout: 60_000,
+      ...(options.role === undefined ? {} : { role: options.role }),
+    },
+    types: {
+      // Counts stay far below 2^53: the format allows 16 digits, the schema checks.
+      count: { to: 20, from: [20], serialize: (value: number | bigint) => String(value), parse: Number },
+    },
+  }) as unknown as Sql;
+}
