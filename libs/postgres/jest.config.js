@@ -1,2 +1,2 @@
 import { base } from '../../jest.config.base.js';
-export default { ...base, displayName: 'postgres' };
+export default { ...base, displayName: 'postgres', testTimeout: 120_000 };

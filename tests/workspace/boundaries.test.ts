@@ -31,4 +31,4 @@ describe('module boundaries', () => {
   it('are kept when a core lib imports a core lib', async () => {
     expect(await broken('libs/verify/src/x.ts', "import { genesis } from '@nd7/chain';\nexport const x = genesis('s');\n")).toEqual([]);
   });
-}, 120_000);
+});

@@ -1,2 +1,2 @@
 import { base } from '../../jest.config.base.js';
-export default { ...base, roots: ['<rootDir>'], displayName: 'workspace' };
+export default { ...base, roots: ['<rootDir>'], displayName: 'workspace', testTimeout: 120_000 };
