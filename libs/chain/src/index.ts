@@ -16,4 +16,3 @@ export { PartWalk, type PartOptions, type PartResult, type PartStart } from './p
 export { headMarks, stitchParts, type StitchOptions, type WalkResult } from './stitch.js';
 export { Members } from './members.js';
 export type { SealState } from './seal.js';
-export type { LastEntry } from './last.js';

@@ -10,12 +10,12 @@ const BACKSLASH = 0x5c;
  */
 export class Members {
   #at: number;
+  #valueEnd = -1;
   /** The key's bytes, without its quotes. */
   keyStart = 0;
   keyEnd = 0;
-  /** The value's bytes; a string's quotes are part of it. */
+  /** Where the value begins; a string's quotes are part of it. */
   valueStart = 0;
-  valueEnd = 0;
 
   /** `start` is the place of the opening brace; `end` is the end of the text that is safe to read. */
   constructor(
@@ -26,9 +26,16 @@ export class Members {
     this.#at = start + 1;
   }
 
+  /** Just past the value. Found when asked for, so that a reader that stops at a large value does not pay for it. */
+  get valueEnd(): number {
+    if (this.#valueEnd < 0) this.#valueEnd = skipValue(this.bytes, this.valueStart, this.end);
+    return this.#valueEnd;
+  }
+
   /** Goes to the next member; false after the last. */
   next(): boolean {
     const { bytes, end } = this;
+    if (this.valueStart > 0) this.#at = this.valueEnd;
     let i = skipSpace(bytes, this.#at, end);
     if (bytes[i] === 0x2c /* , */) i = skipSpace(bytes, i + 1, end);
     if (i >= end || bytes[i] !== QUOTE) return false;
@@ -36,11 +43,8 @@ export class Members {
     i = skipString(bytes, i, end);
     this.keyEnd = i - 1;
     i = skipSpace(bytes, i, end) + 1; // the colon
-    i = skipSpace(bytes, i, end);
-    this.valueStart = i;
-    i = skipValue(bytes, i, end);
-    this.valueEnd = i;
-    this.#at = i;
+    this.valueStart = skipSpace(bytes, i, end);
+    this.#valueEnd = -1;
     return true;
   }
 

@@ -5,7 +5,6 @@ import { ChainError } from './error.js';
 import { LinkReader, type Link } from './prefix.js';
 import type { LogReason } from './link.js';
 import { certItem, readFirstEntry, readSeal, sealForm, sealItem, type Seal, type SealState } from './seal.js';
-import { lastOf, type LastEntry } from './last.js';
 
 /** What stands before a part: the count, the hash the next line must carry, and the key in force. */
 export interface PartStart {
@@ -45,8 +44,6 @@ export interface PartResult {
   deferred?: { index: number; link: Link; next: string; sig: string };
   /** Where the part begins at entry 0 and that line by itself passes up to its link. */
   entry0?: { machine: string | null | undefined };
-  /** What the last good line says of itself, as far as it is known. */
-  lastEntry?: LastEntry;
 }
 
 const NEWLINE = 0x0a;
@@ -81,7 +78,6 @@ export class PartWalk {
   #key: string | null | undefined;
   #deferred: PartResult['deferred'];
   #entry0: PartResult['entry0'];
-  #lastEntry: LastEntry | undefined;
   #carry = new Uint8Array(4096);
   #carried = 0;
   #pending: Pending[] = [];
@@ -104,6 +100,11 @@ export class PartWalk {
   /** Whether the verdict on this part is already known: what follows is only counted. */
   get broken(): boolean {
     return this.#fault !== undefined;
+  }
+
+  /** Which line of a part of unknown start is its first seal, whose signature only stitching can check. */
+  get deferredAt(): number | undefined {
+    return this.#deferred?.index;
   }
 
   /** Entries that check out so far, of this part. */
@@ -159,7 +160,6 @@ export class PartWalk {
       seals: { ...this.#seals, key: this.#key ?? null },
       ...(this.#deferred && { deferred: this.#deferred }),
       ...(this.#entry0 && { entry0: this.#entry0 }),
-      ...(this.#lastEntry && { lastEntry: this.#lastEntry }),
     };
   }
 
@@ -226,8 +226,6 @@ export class PartWalk {
   #scanned(piece: Uint8Array, { count, ends, hashes, faults }: LineScan): void {
     const links = this.#links;
     let start = 0;
-    let lastStart = -1;
-    let lastEnd = 0;
     for (let i = 0; i < count; i++) {
       const end = (ends[i] as number) - 1;
       const fault = faults[i] as number;
@@ -251,11 +249,8 @@ export class PartWalk {
         this.#found.push([this.#base + this.#good, toHex(links.hash)]);
         this.#nextMark++;
       }
-      lastStart = start;
-      lastEnd = end;
       start = end + 1;
     }
-    if (lastStart >= 0) this.#lastEntry = lastOf(piece, lastStart, lastEnd);
   }
 
   /** Why a line's first members are not the expected ones; undefined for the first line of a part of unknown start. */
@@ -331,7 +326,6 @@ export class PartWalk {
     this.#seals = bad.seals;
     this.#key = bad.seals.key;
     this.#found = this.#found.filter(([count]) => count <= this.#base + bad.good);
-    this.#lastEntry = undefined;
   }
 }
 

@@ -1,7 +1,6 @@
 import { fromHex } from '@nd7/entry';
 import type { SignatureVerifier } from '@nd7/tlog';
 import type { Head } from './head.js';
-import type { LastEntry } from './last.js';
 import { genesis, type LogReason } from './link.js';
 import type { PartResult, PartStart } from './part.js';
 import { sealItem, type SealState } from './seal.js';
@@ -25,8 +24,6 @@ export interface WalkResult {
   marks: Map<number, string>;
   /** Where entry 0 by itself passes up to its link; `machine` is its `data.machine`, null where that is no string. */
   entry0?: { machine: string | null | undefined };
-  /** What the last entry of the chain says of itself. */
-  lastEntry?: LastEntry;
 }
 
 export interface StitchOptions {
@@ -54,7 +51,6 @@ export async function stitchParts(parts: readonly PartResult[], o: StitchOptions
     fault: undefined,
     seals: { key: start.key, sealedTo: null, seals: 0 },
     marks: new Map(),
-    lastEntry: undefined,
   };
   let lines = 0;
   let bytes = 0;
@@ -72,7 +68,6 @@ export async function stitchParts(parts: readonly PartResult[], o: StitchOptions
     seals: chain.seals,
     marks: chain.marks,
     ...(entry0 && { entry0 }),
-    ...(chain.lastEntry && { lastEntry: chain.lastEntry }),
   };
 }
 
@@ -82,7 +77,6 @@ interface Chain {
   fault: LogReason | undefined;
   seals: SealState;
   marks: Map<number, string>;
-  lastEntry: LastEntry | undefined;
 }
 
 async function join(chain: Chain, part: PartResult, unknown: boolean, o: StitchOptions): Promise<void> {
@@ -100,14 +94,10 @@ async function join(chain: Chain, part: PartResult, unknown: boolean, o: StitchO
   if (!holds) {
     chain.fault = 'bad-seal';
     chain.hash = deferred.link.prev;
-    chain.lastEntry = undefined;
     return;
   }
   chain.fault = part.fault;
-  if (part.good > 0) {
-    chain.hash = part.last as string;
-    chain.lastEntry = part.lastEntry;
-  }
+  if (part.good > 0) chain.hash = part.last as string;
   const { seals } = part;
   chain.seals = {
     ...chain.seals,
