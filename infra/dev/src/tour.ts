@@ -1,0 +1,122 @@
+// `npm run tour`: rewriting is caught, step by step, for somebody who watches. Everything happens in a folder of its own.
+import { cpSync, mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { parseArgs } from 'node:util';
+import { capturedSession } from './captures.js';
+import type { Programs, Result } from './programs.js';
+import { editOneByte, readLines, rewriteChain } from './rewrite.js';
+import { bringUp } from './stack.js';
+import { paint, say, StepFailed } from './steps.js';
+
+const HELP = `npm run tour [-- OPTIONS]   record a session, rewrite it, and see who notices
+
+  --pause MS   wait that long between the scenes, to read along (0)
+  --stay       leave vault and dashboard up at the end, to look at the incident
+  --help       this text`;
+
+export async function main(root: string, args: readonly string[]): Promise<number> {
+  const { values } = parseArgs({ args: [...args], options: { pause: { type: 'string' }, stay: { type: 'boolean' }, help: { type: 'boolean', short: 'h' } } });
+  if (values.help === true) {
+    say(HELP);
+    return 0;
+  }
+  const interrupted = new Promise<void>((done) => {
+    for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => done());
+  });
+  const dataDir = mkdtempSync(join(tmpdir(), 'nd7-tour-'));
+  let stop: (() => Promise<void>) | undefined;
+  try {
+    say(paint('bold', 'A vault, a database and a machine to try it on'));
+    const stack = await bringUp({ root, dataDir, port: Number(process.env['ND7_PORT'] ?? 4170) + 1, fresh: true, durable: false });
+    stop = stack.stop;
+    const scenes = new Scenes(stack.programs, Number(values.pause ?? 0));
+    await play(root, stack.home, stack.programs, scenes);
+    const link = `${stack.url}/sign-in#token=${encodeURIComponent(stack.reader)}&pin=${encodeURIComponent(stack.vkey)}&to=${encodeURIComponent('/incidents')}`;
+    if (values.stay === true) {
+      say(`\nThe incident, with both heads: ${link}\nCtrl-C ends it.`);
+      await interrupted;
+    } else {
+      say(`\n\`npm run tour -- --stay\` leaves the dashboard up, where the incident shows both heads.`);
+    }
+    return scenes.surprises === 0 ? 0 : 1;
+  } catch (error) {
+    if (!(error instanceof StepFailed)) process.stderr.write(`nd7: ${error instanceof Error ? error.message : String(error)}\n`);
+    return 1;
+  } finally {
+    await stop?.();
+    rmSync(dataDir, { recursive: true, force: true });
+  }
+}
+
+/** Shows a command, what it printed, and whether it ended as the tour says it must. */
+class Scenes {
+  surprises = 0;
+  private number = 0;
+
+  constructor(
+    private readonly programs: Programs,
+    private readonly pause: number,
+  ) {}
+
+  async title(text: string): Promise<void> {
+    if (this.pause > 0) await new Promise((next) => setTimeout(next, this.pause));
+    say(`\n${paint('bold', `${(this.number += 1)}. ${text}`)}`);
+  }
+
+  async run(args: readonly string[], expected: { code: number; says?: RegExp }): Promise<Result> {
+    say(paint('dim', `   $ nd7 ${args.join(' ')}`));
+    const result = await this.programs.nd7(args);
+    for (const line of `${result.stdout}${result.stderr}`.trimEnd().split('\n')) say(`   ${line}`);
+    const text = result.stdout + result.stderr;
+    if (result.code !== expected.code || (expected.says !== undefined && !expected.says.test(text))) {
+      this.surprises += 1;
+      say(paint('red', `   This is not what the tour expected: exit ${expected.code}${expected.says === undefined ? '' : ` and ${String(expected.says)}`}, got exit ${result.code}.`));
+    }
+    return result;
+  }
+}
+
+/** An entry that an agent's forger would want to change: the first command it said it would run. */
+function firstCommand(lines: readonly string[]): number {
+  const at = lines.findIndex((line) => line.includes('"kind":"tool.before"') && line.includes('"command"'));
+  if (at < 0) throw new Error('the recorded session has no command in it');
+  return at;
+}
+
+async function play(root: string, home: string, programs: Programs, scenes: Scenes): Promise<void> {
+  const { session, payloads } = capturedSession(root, 'basic');
+  const half = Math.ceil(payloads.length / 2);
+
+  await scenes.title('A session is recorded from real payloads of Claude Code, and shipped');
+  for (const payload of payloads.slice(0, half)) await programs.nd7(['hook', '--agent', 'claude-code'], payload);
+  await scenes.run(['ship', session], { code: 0 });
+  await scenes.run(['verify', session, '--receipts'], { code: 0 });
+
+  const lines = readLines(home, session);
+  const target = firstCommand(lines);
+  const original = join(home, '..', 'kept');
+  cpSync(join(home, 'sessions', session), original, { recursive: true });
+
+  await scenes.title(`One byte of entry ${target} is changed on disk`);
+  await programs.nd7(['recorder', 'stop']);
+  editOneByte(home, session, target);
+  await scenes.run(['verify', session], { code: 1, says: new RegExp(`\\b${target + 1}\\b.*wrong-prev|wrong-prev.*\\b${target + 1}\\b`, 's') });
+
+  await scenes.title('A better forger: the whole chain, every seal and the head are written anew with the machine’s own key');
+  cpSync(join(original, 'log.jsonl'), join(home, 'sessions', session, 'log.jsonl'));
+  rewriteChain(home, session, (seq, rest) => (seq === target ? rest.replace(/"command":"[^"]*/, '"command":"echo nothing to see here') : rest));
+  say('   The local chain is whole again, and says what that is worth:');
+  await scenes.run(['verify', session], { code: 0, says: /local head|rests on/i });
+
+  await scenes.title('The receipts were given for other bytes');
+  await scenes.run(['verify', session, '--receipts'], { code: 1, says: /receipt-mismatch/ });
+
+  await scenes.title('He throws the receipts away, works on, and ships the rewritten session');
+  rmSync(join(home, 'sessions', session, 'receipts'), { recursive: true, force: true });
+  rmSync(join(home, 'outbox', session), { recursive: true, force: true });
+  for (const payload of payloads.slice(half)) await programs.nd7(['hook', '--agent', 'claude-code'], payload);
+  await programs.nd7(['recorder', 'stop']);
+  await scenes.run(['ship', session], { code: 1, says: /fork|409/ });
+  say('   The vault holds two claims for one count, both under this machine’s signature: a fork leaf and an incident.');
+}
