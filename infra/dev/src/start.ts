@@ -1,6 +1,6 @@
 // `npm start`: the main job from the hook to a verified receipt, step by step, and then a vault and a dashboard to look at.
 import { existsSync } from 'node:fs';
-import { join } from 'node:path';
+import { join, resolve } from 'node:path';
 import { parseArgs } from 'node:util';
 import { RUNGS, type Rung } from '@nd7/postgres';
 import { capturedSession } from './captures.js';
@@ -18,6 +18,12 @@ const HELP = `npm start [-- OPTIONS]   record, ship, sign and verify a session h
 
 /** The captured scenarios that make up the recorded sessions. */
 const SCENARIOS = ['basic', 'subagent'];
+
+/** Where the demo keeps its data: ND7_DEV_DIR, else .nd7-dev in the checkout. */
+function devDir(root: string): string {
+  const named = process.env['ND7_DEV_DIR'];
+  return named === undefined || named === '' ? join(root, '.nd7-dev') : resolve(named);
+}
 
 export async function main(root: string, args: readonly string[]): Promise<number> {
   let values;
@@ -45,7 +51,7 @@ export async function main(root: string, args: readonly string[]): Promise<numbe
   });
   let stack: Stack | undefined;
   try {
-    stack = await bringUp({ root, dataDir: join(root, '.nd7-dev'), port, fresh: values.fresh === true, durable: true, ...(rung === undefined ? {} : { rung }) });
+    stack = await bringUp({ root, dataDir: devDir(root), port, fresh: values.fresh === true, durable: true, ...(rung === undefined ? {} : { rung }) });
     const link = await walk(root, stack);
     if (values.once !== true) {
       say(`\n${paint('dim', 'Ctrl-C ends it; the data stays in .nd7-dev and the next start goes on with it.')}`);
@@ -56,7 +62,7 @@ export async function main(root: string, args: readonly string[]): Promise<numbe
     return 0;
   } catch (error) {
     if (!(error instanceof StepFailed)) process.stderr.write(`nd7: ${error instanceof Error ? error.message : String(error)}\n`);
-    const log = join(root, '.nd7-dev/vault.log');
+    const log = join(devDir(root), 'vault.log');
     if (existsSync(log)) process.stderr.write(`The vault's log is ${log}; \`npm start -- --fresh\` begins anew.\n`);
     return 1;
   } finally {

@@ -1,0 +1,90 @@
+// The newcomer's way: `npm start` as a process, twice on one data folder, and the tour.
+import { spawn } from 'node:child_process';
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+
+const root = join(import.meta.dirname, '..', '..');
+const folders: string[] = [];
+const folder = (): string => {
+  const path = mkdtempSync(join(tmpdir(), 'nd7-journey-'));
+  folders.push(path);
+  return path;
+};
+afterAll(() => {
+  for (const path of folders) rmSync(path, { recursive: true, force: true });
+});
+
+interface Run {
+  code: number;
+  output: string;
+}
+
+/** Runs a task of infra/dev; `until` ends it with Ctrl-C once its output matches. */
+function task(args: readonly string[], env: NodeJS.ProcessEnv, until?: RegExp): Promise<Run & { atMatch?: unknown }> {
+  return new Promise((done) => {
+    const child = spawn(process.execPath, ['infra/dev/run.mjs', ...args], { cwd: root, env: { ...process.env, NO_COLOR: '1', ...env }, stdio: ['ignore', 'pipe', 'pipe'] });
+    let output = '';
+    let sent = false;
+    const take = (chunk: Buffer): void => {
+      output += chunk.toString('utf8');
+      if (until !== undefined && !sent && until.test(output)) {
+        sent = true;
+        child.kill('SIGINT');
+      }
+    };
+    child.stdout.on('data', take);
+    child.stderr.on('data', take);
+    child.once('close', (code) => done({ code: code ?? 128, output }));
+  });
+}
+
+describe('npm start', () => {
+  it('does the main job, says where to look, ends on Ctrl-C, and goes on with its data', async () => {
+    const dir = folder();
+    const first = await task(['start'], { ND7_DEV_DIR: dir, ND7_PORT: '4310' }, /Look at the session/);
+    expect(first.output).toMatch(/PostgreSQL: PostgreSQL \d+/);
+    expect(first.output).toMatch(/verified, \d+ entries intact, \d+ receipts hold/);
+    expect(first.output).toMatch(/http:\/\/127\.0\.0\.1:\d+\/sign-in#token=/);
+    expect(first.code).toBe(0);
+    const key = readFileSync(join(dir, 'home/keys/machine.key'), 'utf8');
+
+    const second = await task(['start', '--once'], { ND7_DEV_DIR: dir, ND7_PORT: '4310' });
+    expect(second).toMatchObject({ code: 0 });
+    expect(readFileSync(join(dir, 'home/keys/machine.key'), 'utf8')).toBe(key);
+
+    const third = await task(['start', '--once', '--fresh'], { ND7_DEV_DIR: dir, ND7_PORT: '4310' });
+    expect(third).toMatchObject({ code: 0 });
+    expect(readFileSync(join(dir, 'home/keys/machine.key'), 'utf8')).not.toBe(key);
+  });
+
+  it('works with the PostgreSQL that npm brings', async () => {
+    const run = await task(['start', '--once', '--postgres', 'embedded'], { ND7_DEV_DIR: folder(), ND7_PORT: '4330' });
+    expect(run.output).toMatch(/PostgreSQL 18.* from npm/);
+    expect(run.code).toBe(0);
+  });
+
+  it('takes no second start on one data folder', async () => {
+    const dir = folder();
+    const busy = task(['start'], { ND7_DEV_DIR: dir, ND7_PORT: '4350' }, /another start is running|NEVER/);
+    await new Promise((next) => setTimeout(next, 1500));
+    const second = await task(['start', '--once'], { ND7_DEV_DIR: dir, ND7_PORT: '4350' });
+    expect(second.output).toMatch(/another start is running here \(pid \d+\)/);
+    expect(second.code).toBe(1);
+    const pid = Number(readFileSync(join(dir, 'running'), 'utf8'));
+    process.kill(pid, 'SIGTERM');
+    expect((await busy).code).toBe(0);
+  });
+
+  it.each([[['--port', 'many']], [['--postgres', 'oracle']], [['--colour']]])('refuses %j with exit 2', async (args) => {
+    expect((await task(['start', ...args], { ND7_DEV_DIR: folder() })).code).toBe(2);
+  });
+});
+
+describe('npm run tour', () => {
+  it('catches every rewriting it shows', async () => {
+    const run = await task(['tour'], { ND7_PORT: '4370' });
+    expect(run.output).not.toMatch(/not what the tour expected/);
+    expect(run.code).toBe(0);
+  });
+});
