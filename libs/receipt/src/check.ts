@@ -42,13 +42,18 @@ export interface LogFacts {
 }
 
 /** A receipt that holds by itself, or the first reason why not. */
-export type ReceiptVerdict<S extends Statement = Receipt['statement']> = { ok: true; receipt: Receipt<S> } | { ok: false; reason: ReceiptReason };
+export type ReceiptVerdict<S extends Statement = Receipt['statement']> =
+  { ok: true; receipt: Receipt<S> } | { ok: false; reason: ReceiptReason };
 
 /**
  * The table's rows 1 to 6: everything that can be said of a receipt without the log. It is the vault's word only when this is ok; that it speaks of a
  * given log is `checkReceiptAgainst`. With `anyType` receipts of enrol, open, close … leaves too, by the same rows and their own signatures.
  */
-export function checkReceiptItself(text: Uint8Array | string, trust: Trust, verify: SignatureVerifier): Promise<ReceiptVerdict>;
+export function checkReceiptItself(
+  text: Uint8Array | string,
+  trust: Trust,
+  verify: SignatureVerifier,
+): Promise<ReceiptVerdict>;
 export function checkReceiptItself(
   text: Uint8Array | string,
   trust: Trust,
@@ -65,12 +70,14 @@ export async function checkReceiptItself(
   if (receipt === undefined) return { ok: false, reason: 'bad-receipt' };
   const { note, checkpoint, statement } = receipt;
   const { good, bad } = await verifyNote(note, trust.keys, verify);
-  if (bad.length > 0 || !good.some(({ name }) => name === checkpoint.origin)) return { ok: false, reason: 'bad-signature' };
+  if (bad.length > 0 || !good.some(({ name }) => name === checkpoint.origin))
+    return { ok: false, reason: 'bad-signature' };
   if (statement.origin !== checkpoint.origin) return { ok: false, reason: 'wrong-origin' };
   if (!verifyInclusion(leafHash(receipt.leaf), indexOf(receipt), sizeOf(checkpoint), receipt.proof, checkpoint.root)) {
     return { ok: false, reason: 'bad-inclusion' };
   }
-  if (!(await verify(signatures(receipt))).every((isGood) => isGood)) return { ok: false, reason: 'bad-machine-signature' };
+  if (!(await verify(signatures(receipt))).every((isGood) => isGood))
+    return { ok: false, reason: 'bad-machine-signature' };
   if (trust.policy !== undefined) {
     const cosigned = await verifyCosignatures(
       note,
@@ -87,7 +94,10 @@ export async function checkReceiptItself(
  * The table's last rows: whether a receipt that holds by itself speaks of this log. `bad_entry` is the entry it speaks of and disagrees on,
  * or the first one missing.
  */
-export function checkReceiptAgainst(receipt: Receipt, log: LogFacts): { ok: true } | { ok: false; reason: ReceiptReason; bad_entry?: number } {
+export function checkReceiptAgainst(
+  receipt: Receipt,
+  log: LogFacts,
+): { ok: true } | { ok: false; reason: ReceiptReason; bad_entry?: number } {
   const { session, machine, from, to, prev, head } = receipt.statement;
   if (session !== log.session) return { ok: false, reason: 'receipt-mismatch' };
   const named = log.entry0?.machine;
@@ -105,5 +115,11 @@ function signatures({ leaf, statement }: Receipt<Statement>): SignedItem[] {
   const text = textOf(leaf) ?? '';
   const lines = text.slice(text.indexOf('\n') + 1, text.lastIndexOf('\nreceived ') + 1);
   const nothing = new Uint8Array(0);
-  return [{ key: fromHex(statement.machine) ?? nothing, message: utf8(SEGMENT_LABEL + lines), signature: fromBase64(statement.signature) ?? nothing }];
+  return [
+    {
+      key: fromHex(statement.machine) ?? nothing,
+      message: utf8(SEGMENT_LABEL + lines),
+      signature: fromBase64(statement.signature) ?? nothing,
+    },
+  ];
 }

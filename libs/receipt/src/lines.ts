@@ -1,17 +1,11 @@
-/// <reference path="../../entry/src/platform.d.ts" />
 import { fromBase64, isHex, isSessionId, isTime, utf8 } from '@nd7/entry';
+import { textOf as decode } from '@nd7/segment';
 import { isOrigin, parseVkey } from '@nd7/tlog';
 
-const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
-
-/** Bytes as text, a byte order mark kept as a character; undefined where they are not UTF-8. Text with half a surrogate pair is none either. */
+/** Bytes or text as text; undefined where the bytes are not UTF-8, or the text could not be (half a surrogate pair). */
 export function textOf(input: Uint8Array | string): string | undefined {
   if (typeof input === 'string') return /[\ud800-\udfff]/u.test(input) ? undefined : input;
-  try {
-    return decoder.decode(input);
-  } catch {
-    return undefined;
-  }
+  return decode(input);
 }
 
 /** A field that is not of its form; caught where a statement is parsed, seen by nobody else. */

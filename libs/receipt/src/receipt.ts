@@ -41,13 +41,21 @@ export function parseReceipt(input: Uint8Array | string, options?: { anyType: tr
   const [first, extra, place, ...siblings] = text.slice(0, cut).split('\n', MAX_PROOF + 4);
   const [, encoded] = /^extra ([A-Za-z0-9+/]+={0,2})$/.exec(extra ?? '') ?? [];
   const [, indexText] = /^index (0|[1-9][0-9]{0,15})$/.exec(place ?? '') ?? [];
-  if (first !== FIRST || encoded === undefined || indexText === undefined || siblings.length > MAX_PROOF) return undefined;
+  if (first !== FIRST || encoded === undefined || indexText === undefined || siblings.length > MAX_PROOF)
+    return undefined;
   const leaf = encoded.length > 2 * MAX_LEAF ? undefined : fromBase64(encoded);
   const statement = leaf === undefined ? undefined : parseStatement(leaf);
   const proof = siblings.map((line) => (line.length === 44 ? fromBase64(line) : undefined));
   const note = parseNote(text.slice(cut + 2));
   const checkpoint = note === undefined ? undefined : parseCheckpoint(note.text);
-  if (leaf === undefined || statement === undefined || statement.type === 'unknown' || note === undefined || checkpoint === undefined) return undefined;
+  if (
+    leaf === undefined ||
+    statement === undefined ||
+    statement.type === 'unknown' ||
+    note === undefined ||
+    checkpoint === undefined
+  )
+    return undefined;
   if (!areHashes(proof) || (statement.type !== 'head' && options?.anyType !== true)) return undefined;
   const index = Number(indexText);
   const exact = Number.isSafeInteger(index) ? {} : { exactIndex: BigInt(indexText) };
@@ -55,10 +63,16 @@ export function parseReceipt(input: Uint8Array | string, options?: { anyType: tr
 }
 
 /** The receipt's text. `checkpointNote` is the whole signed checkpoint, verbatim. Throws a RangeError where no receipt comes of it. */
-export function formatReceipt(leaf: Uint8Array, index: Count, proof: readonly Uint8Array[], checkpointNote: string): string {
+export function formatReceipt(
+  leaf: Uint8Array,
+  index: Count,
+  proof: readonly Uint8Array[],
+  checkpointNote: string,
+): string {
   const siblings = proof.map((hash) => `${toBase64(hash)}\n`).join('');
   const text = `${FIRST}\nextra ${toBase64(leaf)}\nindex ${String(index)}\n${siblings}\n${checkpointNote}`;
-  if (parseReceipt(text, { anyType: true }) === undefined) throw new RangeError(`not a receipt: ${JSON.stringify(text)}`);
+  if (parseReceipt(text, { anyType: true }) === undefined)
+    throw new RangeError(`not a receipt: ${JSON.stringify(text)}`);
   return text;
 }
 

@@ -1,10 +1,33 @@
 import { utf8 } from '@nd7/entry';
 import type { CloseReason } from '@nd7/segment';
-import { claimLines, claimMessage, closeLines, closeMessage, enrolLines, enrolMessage, hashAt, openLines, openMessage, signedItem } from '@nd7/segment';
+import {
+  claimLines,
+  claimMessage,
+  closeLines,
+  closeMessage,
+  enrolLines,
+  enrolMessage,
+  hashAt,
+  openLines,
+  openMessage,
+  signedItem,
+} from '@nd7/segment';
 import type { SignedItem } from '@nd7/tlog';
 import { parseVkey } from '@nd7/tlog';
 import { toHex } from '@nd7/entry';
-import { BadField, countOf, isFramed, isHash, isRoot, isSignature, Lines, MAX_LEAF, need, rangeOf, textOf } from './lines.js';
+import {
+  BadField,
+  countOf,
+  isFramed,
+  isHash,
+  isRoot,
+  isSignature,
+  Lines,
+  MAX_LEAF,
+  need,
+  rangeOf,
+  textOf,
+} from './lines.js';
 import type {
   CloseStatement,
   EnrolStatement,
@@ -31,7 +54,8 @@ export function formatStatement(s: Statement): string {
   if (again === undefined || again.type === 'unknown' || `nd7/${again.type}/v1\n${body(again)}` !== text) {
     throw new RangeError(`not a statement: ${JSON.stringify(text)}`);
   }
-  for (const count of counts(s)) if (!Number.isSafeInteger(count)) throw new RangeError(`not an exact count: ${String(count)}`);
+  for (const count of counts(s))
+    if (!Number.isSafeInteger(count)) throw new RangeError(`not an exact count: ${String(count)}`);
   return text;
 }
 
@@ -77,7 +101,11 @@ export function statementItems(s: Statement): SignedItem[] {
       return s.claims.map((claim) => signedItem(s.machine, claimMessage({ ...s, ...claim }), claim.signature));
     case 'rotate':
       return [s.old, s.new].map((vkey, i) =>
-        signedItem(toHex(parseVkey(vkey)?.key ?? new Uint8Array(0)), rotateMessage(s.origin, s.old, s.new), s.signatures[i] ?? ''),
+        signedItem(
+          toHex(parseVkey(vkey)?.key ?? new Uint8Array(0)),
+          rotateMessage(s.origin, s.old, s.new),
+          s.signatures[i] ?? '',
+        ),
       );
     case 'revoke':
     case 'signer':
@@ -141,7 +169,12 @@ function readHead(lines: Lines): HeadStatement {
   const [origin, machine, session] = [lines.origin(), lines.hex('machine'), lines.session()];
   const [from, to] = lines.fields('entries', 2);
   const range = rangeOf(from, to);
-  const [prev, head, received, signature] = [lines.hex('prev'), lines.hex('head'), lines.time('received'), lines.signature()];
+  const [prev, head, received, signature] = [
+    lines.hex('prev'),
+    lines.hex('head'),
+    lines.time('received'),
+    lines.signature(),
+  ];
   return { type: 'head', origin, machine, session, ...range, prev, head, received, signature };
 }
 
@@ -151,22 +184,57 @@ function readEnrol(lines: Lines): EnrolStatement {
 }
 
 function readOpen(lines: Lines): OpenStatement {
-  const [origin, machine, session, entries] = [lines.origin(), lines.hex('machine'), lines.session(), lines.count('entries')];
+  const [origin, machine, session, entries] = [
+    lines.origin(),
+    lines.hex('machine'),
+    lines.session(),
+    lines.count('entries'),
+  ];
   need(entries > 0);
   const [head, key] = [lines.hex('head'), lines.hex('key')];
-  return { type: 'open', origin, machine, session, entries, head, key, signature: lines.signature(), received: lines.time('received') };
+  return {
+    type: 'open',
+    origin,
+    machine,
+    session,
+    entries,
+    head,
+    key,
+    signature: lines.signature(),
+    received: lines.time('received'),
+  };
 }
 
 function readClose(lines: Lines): CloseStatement {
-  const [origin, machine, session, entries] = [lines.origin(), lines.hex('machine'), lines.session(), lines.count('entries')];
+  const [origin, machine, session, entries] = [
+    lines.origin(),
+    lines.hex('machine'),
+    lines.session(),
+    lines.count('entries'),
+  ];
   const [head, reason] = [lines.hex('head'), lines.field('reason')];
   need(isCloseReason(reason));
   const signature = isVaultReason(reason) ? {} : { signature: lines.signature() };
-  return { type: 'close', origin, machine, session, entries, head, reason, ...signature, received: lines.time('received') };
+  return {
+    type: 'close',
+    origin,
+    machine,
+    session,
+    entries,
+    head,
+    reason,
+    ...signature,
+    received: lines.time('received'),
+  };
 }
 
 function readFork(lines: Lines): ForkStatement {
-  const [origin, machine, session, count] = [lines.origin(), lines.hex('machine'), lines.session(), lines.count('count')];
+  const [origin, machine, session, count] = [
+    lines.origin(),
+    lines.hex('machine'),
+    lines.session(),
+    lines.count('count'),
+  ];
   const claims: [ForkClaim, ForkClaim] = [readForkClaim(lines), readForkClaim(lines)];
   const [stored, other] = [hashAt(claims[0], count), hashAt(claims[1], count)];
   // It convicts by itself, or it is none: both speak of the count, and not with one voice.

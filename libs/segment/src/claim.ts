@@ -47,10 +47,23 @@ export function claimMessage(c: Claim): Uint8Array {
  */
 export function parseClaim(lines: string): Claim | undefined {
   const [, origin, machine, session, fromText, toText, prev, head] = CLAIM.exec(lines) ?? [];
-  if (origin === undefined || machine === undefined || session === undefined || prev === undefined || head === undefined) return undefined;
+  if (
+    origin === undefined ||
+    machine === undefined ||
+    session === undefined ||
+    prev === undefined ||
+    head === undefined
+  )
+    return undefined;
   const [from, to] = [Number(fromText), Number(toText)];
   const good =
-    isOrigin(origin) && isHex(machine, 32) && isSessionId(session) && Number.isSafeInteger(to) && from < to && isHex(prev, 32) && isHex(head, 32);
+    isOrigin(origin) &&
+    isHex(machine, 32) &&
+    isSessionId(session) &&
+    Number.isSafeInteger(to) &&
+    from < to &&
+    isHex(prev, 32) &&
+    isHex(head, 32);
   return good ? { origin, machine, session, from, to, prev, head } : undefined;
 }
 

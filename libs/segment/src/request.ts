@@ -28,7 +28,13 @@ export interface RequestHeaders {
  * The bytes that a machine signs for one request: method in capitals, path with query as sent, SHA-256 of the body as sent (of nothing, where there
  * is none) as 64 hex, time, nonce.
  */
-export function requestMessage(method: string, pathWithQuery: string, bodySha256Hex: string, time: string, nonce: string): Uint8Array {
+export function requestMessage(
+  method: string,
+  pathWithQuery: string,
+  bodySha256Hex: string,
+  time: string,
+  nonce: string,
+): Uint8Array {
   return utf8(`${REQUEST_LABEL}${method}\n${pathWithQuery}\n${bodySha256Hex}\n${time}\n${nonce}\n`);
 }
 
@@ -43,9 +49,14 @@ export async function signRequest(
 }
 
 /** Reads the three headers; undefined where one is missing or not of its form. Nothing is verified. */
-export function parseRequestHeaders(headers: { time?: string | undefined; nonce?: string | undefined; signature?: string | undefined }): RequestSignature | undefined {
+export function parseRequestHeaders(headers: {
+  time?: string | undefined;
+  nonce?: string | undefined;
+  signature?: string | undefined;
+}): RequestSignature | undefined {
   const { time, nonce } = headers;
   const signature = headers.signature === undefined ? undefined : fromBase64(headers.signature);
-  if (time === undefined || nonce === undefined || !isTime(time) || !isHex(nonce, 16) || signature?.length !== 64) return undefined;
+  if (time === undefined || nonce === undefined || !isTime(time) || !isHex(nonce, 16) || signature?.length !== 64)
+    return undefined;
   return { time, nonce, signature };
 }

@@ -53,15 +53,24 @@ export function loadKeyFile(path: string): KeyPair {
     if (!stat.isFile()) throw new SigningError('unreadable', `${path} is not a file`);
     const self = process.geteuid?.();
     if (self !== undefined && stat.uid !== self) {
-      throw new SigningError('permissions', `the key file ${path} belongs to user ${String(stat.uid)}, not to this one (${String(self)}): chown ${String(self)} ${path}`);
+      throw new SigningError(
+        'permissions',
+        `the key file ${path} belongs to user ${String(stat.uid)}, not to this one (${String(self)}): chown ${String(self)} ${path}`,
+      );
     }
     if ((stat.mode & 0o077) !== 0) {
       const mode = (stat.mode & 0o777).toString(8).padStart(4, '0');
-      throw new SigningError('permissions', `others have rights to the key file ${path} (mode ${mode}): chmod 600 ${path}`);
+      throw new SigningError(
+        'permissions',
+        `others have rights to the key file ${path} (mode ${mode}): chmod 600 ${path}`,
+      );
     }
     const pair = stat.size > MAX_BYTES ? undefined : parsePem(readAll(fd, stat.size));
     if (pair === undefined) {
-      throw new SigningError('format', `${path} holds no whole Ed25519 private key (PKCS#8 PEM): put the file back from where it came, or remove it and make a new key`);
+      throw new SigningError(
+        'format',
+        `${path} holds no whole Ed25519 private key (PKCS#8 PEM): put the file back from where it came, or remove it and make a new key`,
+      );
     }
     return pair;
   } catch (cause) {
@@ -108,7 +117,7 @@ function syncFolder(folder: string): void {
 }
 
 function writeAll(fd: number, bytes: Uint8Array): void {
-  for (let at = 0; at < bytes.length; ) at += writeSync(fd, bytes, at);
+  for (let at = 0; at < bytes.length;) at += writeSync(fd, bytes, at);
 }
 
 function readAll(fd: number, size: number): string {

@@ -21,7 +21,8 @@ export function cosignatureMessage(noteText: string, time: number | bigint): Uin
 /** A witness's signature line (without "\n") for the text of a checkpoint's note. `time`: whole seconds since the epoch. */
 export async function cosign(noteText: string, name: string, signer: Signer, time: number): Promise<string> {
   const key = fromHex(signer.publicKey);
-  if (key === undefined || !Number.isSafeInteger(time) || time < 0) throw new RangeError('a cosignature needs a key and whole seconds');
+  if (key === undefined || !Number.isSafeInteger(time) || time < 0)
+    throw new RangeError('a cosignature needs a key and whole seconds');
   const signature = await signer.sign(cosignatureMessage(noteText, time));
   return signatureLine(name, keyId(name, 4, key), concat(writeUint(BigInt(time), 8), signature));
 }
@@ -30,7 +31,11 @@ export async function cosign(noteText: string, name: string, signer: Signer, tim
  * The good cosignatures by `witnesses` (type 4). A bad one counts as none: unlike a bad signature of the log's own key it says nothing
  * against the checkpoint, for anybody can write one.
  */
-export async function verifyCosignatures(note: Note, witnesses: readonly VerifierKey[], verify: SignatureVerifier): Promise<Cosignature[]> {
+export async function verifyCosignatures(
+  note: Note,
+  witnesses: readonly VerifierKey[],
+  verify: SignatureVerifier,
+): Promise<Cosignature[]> {
   const found: { by: VerifierKey; time: bigint; signature: Uint8Array }[] = [];
   const seen = new Set<string>();
   for (const by of witnesses) {

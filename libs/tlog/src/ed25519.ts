@@ -76,7 +76,10 @@ function verifyByPoints(item: SignedItem): boolean {
 
 function passesPreChecks({ key, signature }: SignedItem): boolean {
   return (
-    signature.length === 64 && isStrictEncoding(key) && isStrictEncoding(signature.subarray(0, 32)) && fromLittleEndian(signature.subarray(32)) < L
+    signature.length === 64 &&
+    isStrictEncoding(key) &&
+    isStrictEncoding(signature.subarray(0, 32)) &&
+    fromLittleEndian(signature.subarray(32)) < L
   );
 }
 

@@ -22,7 +22,13 @@ export function nodeHash(left: Uint8Array, right: Uint8Array): Uint8Array {
  * Whether the leaf with this hash stands at `index` of the tree of `size` leaves with this root (RFC 9162 section 2.1.3.2). The proof runs
  * from the leaf's sibling to the root's child. Anything may be handed in: what cannot be a proof is none.
  */
-export function verifyInclusion(leaf: Uint8Array, index: Count, size: Count, proof: readonly Uint8Array[], root: Uint8Array): boolean {
+export function verifyInclusion(
+  leaf: Uint8Array,
+  index: Count,
+  size: Count,
+  proof: readonly Uint8Array[],
+  root: Uint8Array,
+): boolean {
   const [place, total] = [toCount(index), toCount(size)];
   if (place === undefined || total === undefined || place >= total || !areHashes([leaf, root, ...proof])) return false;
   let [fn, sn, hash] = [place, total - 1n, leaf];
@@ -43,9 +49,16 @@ export function verifyInclusion(leaf: Uint8Array, index: Count, size: Count, pro
  * Whether the tree of `size2` leaves with `root2` begins with the tree of `size1` leaves with `root1` (RFC 9162 section 2.1.4.2). From
  * the empty tree, and between equal sizes, the proof is empty.
  */
-export function verifyConsistency(size1: Count, root1: Uint8Array, size2: Count, root2: Uint8Array, proof: readonly Uint8Array[]): boolean {
+export function verifyConsistency(
+  size1: Count,
+  root1: Uint8Array,
+  size2: Count,
+  root2: Uint8Array,
+  proof: readonly Uint8Array[],
+): boolean {
   const [first, second] = [toCount(size1), toCount(size2)];
-  if (first === undefined || second === undefined || first > second || !areHashes([root1, root2, ...proof])) return false;
+  if (first === undefined || second === undefined || first > second || !areHashes([root1, root2, ...proof]))
+    return false;
   if (first === second) return proof.length === 0 && equal(root1, root2) && (first !== 0n || equal(root1, emptyRoot));
   if (first === 0n) return proof.length === 0 && equal(root1, emptyRoot);
   // Where the old tree is one complete subtree, its root is the first hash of the path and not repeated in the proof.

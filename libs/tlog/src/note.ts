@@ -41,7 +41,6 @@ const KEY_NAME = '[!-*,-~]+'; // printable ASCII without space and "+"
 const VKEY = new RegExp(`^(${KEY_NAME})\\+([0-9a-f]{8})\\+([A-Za-z0-9+/]{44})$`);
 const SIGNATURE_LINE = new RegExp(`^\u2014 (${KEY_NAME}) ([A-Za-z0-9+/]+={0,2})$`);
 // Control characters and halves of surrogate pairs: no signed note holds them (C2SP signed-note, "Format").
-// eslint-disable-next-line no-control-regex
 const FORBIDDEN = /[\u0000-\u0009\u000b-\u001f\ud800-\udfff]/u;
 
 /** The id of a key under a name (C2SP signed-note, "Signatures"). */
@@ -118,7 +117,11 @@ export interface NoteVerdict {
  * Checks the lines that name one of `keys` (type 1; by name AND id); all others are ignored, as C2SP signed-note says. The note
  * stands only where `bad` is empty and `good` holds a key that the caller wants.
  */
-export async function verifyNote(note: Note, keys: readonly VerifierKey[], verify: SignatureVerifier): Promise<NoteVerdict> {
+export async function verifyNote(
+  note: Note,
+  keys: readonly VerifierKey[],
+  verify: SignatureVerifier,
+): Promise<NoteVerdict> {
   const message = utf8(note.text);
   const known: { by: VerifierKey; signature: Uint8Array }[] = [];
   const seen = new Set<string>();

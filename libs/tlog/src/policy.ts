@@ -24,7 +24,9 @@ export function parsePolicy(text: string): ParsedPolicy {
     if (problem !== undefined) return { ok: false, line: i + 1, problem };
   }
   const policy = reader.finish();
-  return policy === undefined ? { ok: false, line: lines.length, problem: 'there is no quorum line (write "quorum none" to ask for no witness)' } : { ok: true, policy };
+  return policy === undefined
+    ? { ok: false, line: lines.length, problem: 'there is no quorum line (write "quorum none" to ask for no witness)' }
+    : { ok: true, policy };
 }
 
 /** Whether these keys (of good cosignatures) make the policy's quorum. `quorum none` is made by nobody. */
@@ -49,7 +51,6 @@ class PolicyReader {
 
   /** What is wrong with the line, if anything. */
   read(line: string): string | undefined {
-    // eslint-disable-next-line no-control-regex
     if (/[\u0000-\u0008\u000a-\u001f\u007f]/.test(line)) return 'it holds a control character';
     const [word, ...rest] = line.split(/[ \t]+/).filter((item) => item !== '');
     if (word === undefined || word.startsWith('#')) return undefined;
@@ -75,7 +76,8 @@ class PolicyReader {
 
   private witness([name, vkey, url, ...more]: string[]): string | undefined {
     const key = vkey === undefined ? undefined : parseVkey(vkey);
-    if (name === undefined || key?.type !== 4 || more.length > 0) return 'a witness line is: witness <name> <vkey of a witness, type 4> [<url>]';
+    if (name === undefined || key?.type !== 4 || more.length > 0)
+      return 'a witness line is: witness <name> <vkey of a witness, type 4> [<url>]';
     if (this.witnesses.some((other) => toHex(other.key.key) === toHex(key.key))) return 'this witness is there already';
     const problem = this.define(name);
     if (problem === undefined) this.witnesses.push({ name, key, ...(url === undefined ? {} : { url }) });
@@ -83,9 +85,11 @@ class PolicyReader {
   }
 
   private group([name, k, ...members]: string[]): string | undefined {
-    if (name === undefined || k === undefined || members.length === 0) return 'a group line is: group <name> any|all|<k> <member> …';
+    if (name === undefined || k === undefined || members.length === 0)
+      return 'a group line is: group <name> any|all|<k> <member> …';
     const threshold = k === 'any' ? 1 : k === 'all' ? members.length : /^[1-9][0-9]{0,8}$/.test(k) ? Number(k) : 0;
-    if (threshold < 1 || threshold > members.length) return `${JSON.stringify(k)} is not any, all or a number from 1 to the ${String(members.length)} members`;
+    if (threshold < 1 || threshold > members.length)
+      return `${JSON.stringify(k)} is not any, all or a number from 1 to the ${String(members.length)} members`;
     for (const member of members) {
       if (member === name || !this.names.has(member)) return `${JSON.stringify(member)} is not defined above`;
       if (this.members.has(member)) return `${JSON.stringify(member)} is a member already: each name is at most once`;

@@ -15,7 +15,10 @@ type Range = readonly [start: number, end: number];
 
 /** The audit path of leaf `index` in the tree of `size` leaves, leaf to root (RFC 6962 section 2.1.1). */
 export function inclusionProof(index: number, size: number, read: HashReader): Promise<Uint8Array[]> {
-  check(Number.isSafeInteger(index) && index >= 0 && Number.isSafeInteger(size) && index < size, `no leaf ${String(index)} in a tree of ${String(size)}`);
+  check(
+    Number.isSafeInteger(index) && index >= 0 && Number.isSafeInteger(size) && index < size,
+    `no leaf ${String(index)} in a tree of ${String(size)}`,
+  );
   const path: Range[] = [];
   let [start, end] = [0, size];
   while (end - start > 1) {
@@ -33,7 +36,10 @@ export function inclusionProof(index: number, size: number, read: HashReader): P
 
 /** The proof that the tree of `size2` leaves extends that of `size1` (RFC 6962 section 2.1.2); empty from 0 and between equals. */
 export function consistencyProof(size1: number, size2: number, read: HashReader): Promise<Uint8Array[]> {
-  check(Number.isSafeInteger(size1) && size1 >= 0 && Number.isSafeInteger(size2) && size1 <= size2, `no tree of ${String(size1)} in one of ${String(size2)}`);
+  check(
+    Number.isSafeInteger(size1) && size1 >= 0 && Number.isSafeInteger(size2) && size1 <= size2,
+    `no tree of ${String(size1)} in one of ${String(size2)}`,
+  );
   if (size1 === 0 || size1 === size2) return Promise.resolve([]);
   const path: Range[] = [];
   let [start, end] = [0, size2];
@@ -67,7 +73,10 @@ export async function treeRoot(size: number, read: HashReader): Promise<Uint8Arr
  * complete nodes of the old tree only.
  */
 export async function newNodes(size: number, leafHashes: readonly Uint8Array[], read: HashReader): Promise<TreeNode[]> {
-  check(Number.isSafeInteger(size) && size >= 0 && Number.isSafeInteger(size + leafHashes.length), `not a tree size: ${String(size)}`);
+  check(
+    Number.isSafeInteger(size) && size >= 0 && Number.isSafeInteger(size + leafHashes.length),
+    `not a tree size: ${String(size)}`,
+  );
   const nodes: TreeNode[] = [];
   let [level, first, hashes] = [0, size, [...leafHashes]];
   while (hashes.length > 0) {
@@ -87,14 +96,16 @@ export async function newNodes(size: number, leafHashes: readonly Uint8Array[], 
 
 /** The hash of each range. All nodes are asked for before the first is awaited, so that a reader can fetch them together. */
 async function rangeHashes(ranges: readonly Range[], read: HashReader): Promise<Uint8Array[]> {
-  const pending = ranges.map((range) => Promise.all(completeNodes(range).map(({ level, index }) => read(level, index))));
+  const pending = ranges.map((range) =>
+    Promise.all(completeNodes(range).map(({ level, index }) => read(level, index))),
+  );
   return (await Promise.all(pending)).map((hashes) => hashes.reduceRight((right, left) => nodeHash(left, right)));
 }
 
 /** A range as complete subtrees from left to right: each smaller than the one before, so the hash folds from the right. */
 function completeNodes([start, end]: Range): { level: number; index: number }[] {
   const nodes: { level: number; index: number }[] = [];
-  for (let at = start; at < end; ) {
+  for (let at = start; at < end;) {
     const width = largestPower(end - at);
     nodes.push({ level: Math.round(Math.log2(width)), index: at / width });
     at += width;

@@ -18,14 +18,16 @@ export function tilePath(level: number | 'entries', n: number, width: number = T
   const groups = digits.match(/[0-9]{3}/g) ?? [];
   const path = `tile/${String(level)}/${groups.map((group, i) => (i < groups.length - 1 ? `x${group}` : group)).join('/')}`;
   const whole = width === TILE_WIDTH ? path : `${path}.p/${String(width)}`;
-  if (parseTilePath(whole) === undefined) throw new RangeError(`no tile ${String(level)}/${String(n)} of width ${String(width)}`);
+  if (parseTilePath(whole) === undefined)
+    throw new RangeError(`no tile ${String(level)}/${String(n)} of width ${String(width)}`);
   return whole;
 }
 
 /** Reads such a path; undefined for anything that `tilePath` would not write. */
 export function parseTilePath(path: string): TileAddress | undefined {
   const [, levelText, upper, last, widthText] = TILE_PATH.exec(path) ?? [];
-  if (levelText === undefined || upper === undefined || last === undefined || upper.startsWith('x000')) return undefined;
+  if (levelText === undefined || upper === undefined || last === undefined || upper.startsWith('x000'))
+    return undefined;
   const level = levelText === 'entries' ? levelText : Number(levelText);
   const width = widthText === undefined ? TILE_WIDTH : Number(widthText);
   if ((level !== 'entries' && level > 63) || (widthText !== undefined && width >= TILE_WIDTH)) return undefined;
@@ -40,11 +42,13 @@ export function tileWidth(level: number | 'entries', n: number, size: number): n
 
 /** Up to 256 leaves as an entry bundle: each behind its length in two bytes, big-endian. */
 export function encodeEntryBundle(leaves: readonly Uint8Array[]): Uint8Array {
-  if (leaves.length > TILE_WIDTH) throw new RangeError(`a bundle holds ${String(TILE_WIDTH)} leaves, not ${String(leaves.length)}`);
+  if (leaves.length > TILE_WIDTH)
+    throw new RangeError(`a bundle holds ${String(TILE_WIDTH)} leaves, not ${String(leaves.length)}`);
   const out = new Uint8Array(leaves.reduce((sum, leaf) => sum + 2 + leaf.length, 0));
   let at = 0;
   for (const leaf of leaves) {
-    if (leaf.length > 0xffff) throw new RangeError(`a leaf in a bundle has at most 65535 bytes, not ${String(leaf.length)}`);
+    if (leaf.length > 0xffff)
+      throw new RangeError(`a leaf in a bundle has at most 65535 bytes, not ${String(leaf.length)}`);
     out.set([leaf.length >> 8, leaf.length & 0xff], at);
     out.set(leaf, at + 2);
     at += 2 + leaf.length;
