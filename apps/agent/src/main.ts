@@ -10,6 +10,10 @@ process.stdout.on('error', (error: NodeJS.ErrnoException) => {
 if (process.argv[2] === 'hook') {
   const { main } = await import('./commands/hook.js');
   process.exitCode = await main(process.argv);
+} else if (process.argv[2] === 'recorder' && process.argv.length === 3) {
+  // Resident for days: it does without the CLI's modules.
+  const [{ main }, { nd7Home }] = await Promise.all([import('./recorder/main.js'), import('./recorder/home-path.js')]);
+  process.exitCode = await main(nd7Home());
 } else {
   const { run } = await import('./cli/program.js');
   process.exitCode = await run(process.argv);

@@ -36,6 +36,8 @@ export interface HookFacts {
   event?: string | undefined;
   toolName?: string | undefined;
   toolUseId?: string | undefined;
+  /** Every call id the payload speaks of: its own, or those of a batch. */
+  callIds?: string[] | undefined;
   agentId?: string | undefined;
   agentType?: string | undefined;
   cwd?: string | undefined;
@@ -53,6 +55,8 @@ export interface PayloadView {
   readonly root: JsonNode;
   /** The string at a path of member names; undefined when it is not there or no string. */
   text(...path: string[]): string | undefined;
+  /** The strings under `key` of each object in the top-level list `list`. */
+  texts(list: string, key: string): string[];
   /** Whether a member stands at the top level, whatever its value. */
   has(key: string): boolean;
 }

@@ -49,10 +49,12 @@ export const CLAUDE_EVENTS: Readonly<Record<string, { kind: string; register: bo
 
 /** The facts of a payload that speaks Claude Code's dialect (Codex copies it). */
 export function claudeFacts(payload: PayloadView): HookFacts {
+  const toolUseId = payload.text('tool_use_id');
   return {
     event: payload.text('hook_event_name'),
     toolName: payload.text('tool_name'),
-    toolUseId: payload.text('tool_use_id'),
+    toolUseId,
+    callIds: [...(toolUseId === undefined ? [] : [toolUseId]), ...payload.texts('tool_calls', 'tool_use_id')],
     agentId: payload.text('agent_id'),
     agentType: payload.text('agent_type'),
     cwd: payload.text('cwd'),

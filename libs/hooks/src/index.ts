@@ -20,6 +20,7 @@ export { diffLines } from './diff.js';
 export type { DiffLine } from './diff.js';
 export { HooksError } from './errors.js';
 export {
+  attachedFiles,
   findClaudeHooks,
   installClaudeCode,
   isNd7Handler,

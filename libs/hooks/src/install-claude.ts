@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import { CLAUDE_EVENTS } from './claude-code.js';
 import { addRegistrations, findRegistrations, removeRegistrations, valueOf } from './settings-edit.js';
@@ -88,6 +88,8 @@ export function uninstallClaudeCode(options: { settingsPath: string; home: strin
   // A file that nd7 made and that holds nothing else goes away again.
   const after =
     !exact && kept?.before === null && removed !== undefined && isEmptyObject(removed) ? undefined : removed;
+  // From here on the recorder must not take the removal for somebody silencing it.
+  if (kept !== undefined && options.dryRun !== true) writeKept(options.home, file.real, { ...kept, removing: true });
   const change: SettingsChange = {
     path: options.settingsPath,
     before,
@@ -112,11 +114,29 @@ export function findClaudeHooks(settingsPath: string): { event: string; command:
   }));
 }
 
+/** The settings files nd7 is attached to, with symbolic links resolved. */
+export function attachedFiles(home: string): string[] {
+  try {
+    return readdirSync(join(home, 'attached')).flatMap((name) => {
+      try {
+        const kept = JSON.parse(readFileSync(join(home, 'attached', name), 'utf8')) as { path?: unknown; removing?: unknown };
+        return typeof kept.path === 'string' && kept.removing !== true ? [kept.path] : [];
+      } catch {
+        return [];
+      }
+    });
+  } catch {
+    return []; // attached to nothing
+  }
+}
+
 interface Kept {
   /** Text of the file before nd7, null when there was none. */
   before: string | null;
   /** SHA-256 of the text nd7 wrote. */
   after: string;
+  /** An uninstall is under way. */
+  removing?: true;
 }
 
 function originalOf(before: string | undefined, where: string): string | null {

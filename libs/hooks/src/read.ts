@@ -68,6 +68,10 @@ export function payloadView(bytes: Uint8Array, root: JsonNode): PayloadView {
       for (const key of path) node = member(node, key);
       return node?.type === 'string' ? stringValue(bytes, node) : undefined;
     },
+    texts: (list, key) =>
+      (member(root, list)?.items ?? [])
+        .map((item) => stringValue(bytes, member(item, key)))
+        .filter((value) => value !== undefined),
     has: (key) => member(root, key) !== undefined,
   };
 }

@@ -1,0 +1,60 @@
+// `nd7 hook --agent NAME`: one payload on stdin, what the client is to be told on stdout. It is what the shim stands for, and runs in
+// an agent's tool call: nothing is loaded before it is needed.
+import { nd7Home } from '../recorder/home-path.js';
+import { askRecorder } from '../recorder/client.js';
+import type { Answer } from '../recorder/frames.js';
+import { readPayload } from '../recorder/stdin.js';
+
+/** Environment variables of the hook that adapters read, handed to the recorder. */
+const PASSED = ['CLAUDE_CODE_SESSION_ID', 'CLAUDE_PID', 'CLAUDE_PROJECT_DIR'];
+/** The recorder answers in milliseconds; a hanging one must not hang the agent. */
+const ANSWER_MS = 10_000;
+
+/** Exit code of the hook: 0, or what the recorder's answer says. A usage mistake is 1, which no client takes for a refusal. */
+export async function main(argv: readonly string[]): Promise<number> {
+  const options = parse(argv.slice(3));
+  if (typeof options === 'string') {
+    process.stderr.write(`${options}\n`);
+    return options.startsWith('usage') ? 0 : 1;
+  }
+  const home = options.home ?? nd7Home();
+  const { payload, took } = await readPayload(process.stdin);
+  const env = Object.fromEntries(PASSED.flatMap((name) => (process.env[name] === undefined ? [] : [[name, process.env[name]]]))) as Record<string, string>;
+  const answer = (options.alone ? undefined : await ask(home, options.agent, env, payload, took)) ?? (await alone(home, options, env, payload, took));
+  process.stdout.write(answer.stdout);
+  process.stderr.write(answer.stderr);
+  return answer.exit;
+}
+
+function ask(home: string, agent: string, env: Record<string, string>, payload: Uint8Array, took: string): Promise<Answer | undefined> {
+  const meta: Record<string, string> = { agent, ppid: String(process.ppid), took };
+  for (const [name, value] of Object.entries(env)) meta[`env.${name}`] = value;
+  return askRecorder(home, 'hook', { meta, payload, timeoutMs: ANSWER_MS });
+}
+
+async function alone(home: string, options: Options, env: Record<string, string>, payload: Uint8Array, took: string): Promise<Answer> {
+  const { recordAlone } = await import('../recorder/alone.js');
+  return recordAlone({ home, agent: options.agent, env, payload, took, startRecorder: !options.alone });
+}
+
+interface Options {
+  agent: string;
+  home: string | undefined;
+  /** Append under the lock and neither ask nor start a recorder. */
+  alone: boolean;
+}
+
+const USAGE = 'usage: nd7 hook --agent NAME [--home FOLDER] [--alone] < payload';
+
+function parse(args: readonly string[]): Options | string {
+  const options: Options = { agent: '', home: undefined, alone: false };
+  for (let at = 0; at < args.length; at++) {
+    const [name, inline] = (args[at] ?? '').split(/=(.*)/s, 2);
+    if (name === '--help' || name === '-h') return USAGE;
+    if (name === '--alone') options.alone = true;
+    else if (name === '--agent') options.agent = inline ?? args[++at] ?? '';
+    else if (name === '--home') options.home = inline ?? args[++at];
+    else return `nd7 hook: ${args[at]} is not known; ${USAGE}`;
+  }
+  return options.agent === '' ? `nd7 hook: --agent is missing; ${USAGE}` : options;
+}

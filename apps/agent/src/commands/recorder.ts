@@ -1,0 +1,31 @@
+import type { Command } from 'commander';
+import type { Io } from '../cli/io.js';
+
+/** `nd7 recorder`: the resident process; agents' hooks start it by themselves. */
+export function register(program: Command, io: Io): void {
+  program
+    .command('recorder')
+    .description('run the resident recorder of this home (hooks start it on demand)')
+    .option('--stop', 'stop the one that runs')
+    .action(async (options: { stop?: boolean }) => {
+      if (options.stop === true) return stop(io);
+      const { runRecorder } = await import('../recorder/run.js');
+      const served = await runRecorder(io.home);
+      if (io.isJson) io.json({ served });
+    });
+}
+
+async function stop(io: Io): Promise<void> {
+  const { askJson } = await import('../recorder/client.js');
+  const answer = await askJson(io.home, 'stop');
+  if (answer === undefined) {
+    if (io.isJson) io.json({ stopped: false, running: false });
+    else io.out('No recorder runs.');
+    return;
+  }
+  // It answers first, then seals and closes what is open.
+  for (let waited = 0; waited < 30_000 && (await askJson(io.home, 'status', {}, 1_000)) !== undefined; waited += 50)
+    await new Promise((resolve) => setTimeout(resolve, 50));
+  if (io.isJson) io.json({ stopped: true, pid: answer['pid'] });
+  else io.out(`Stopped the recorder (process ${String(answer['pid'])}).`);
+}

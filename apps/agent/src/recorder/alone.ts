@@ -1,0 +1,88 @@
+import { NO_OPINION, readHook } from '@nd7/hooks';
+import type { HookReading } from '@nd7/hooks';
+import { machineKey, openHome, openSession } from '@nd7/journal';
+import type { Home, Journal } from '@nd7/journal';
+import { systemClock, systemRandom } from '@nd7/signing';
+import { VERSION } from '../cli/version.js';
+import { readConfig } from './config.js';
+import { draftMaker, recorderDraft } from './draft.js';
+import type { Answer } from './frames.js';
+import { markMissed } from './missed.js';
+import { markClosed, markOpen } from './open-marks.js';
+import { speaker, unnamedSession } from './peer.js';
+import type { Speaker } from './peer.js';
+import { silencedBy } from './settings-watch.js';
+import { startRecorder } from './start.js';
+
+export interface AloneRequest {
+  home: string;
+  agent: string;
+  env: Record<string, string>;
+  payload: Uint8Array;
+  took: string;
+  /** Start a recorder for the payloads to come. */
+  startRecorder: boolean;
+}
+
+/**
+ * Records one payload without a recorder: the hook's own process appends it under the session's lock, durable. It cannot notice copies, silence,
+ * or a client that goes away; the recorder that is started beside it can. Never throws: what fails becomes the policy's answer.
+ */
+export async function recordAlone(request: AloneRequest): Promise<Answer> {
+  if (request.startRecorder) startRecorder(request.home);
+  const reading = readHook(request.payload, { agent: request.agent, env: request.env, took: request.took });
+  const claimed = reading.adapter.env.pid === undefined ? undefined : request.env[reading.adapter.env.pid];
+  const who = speaker(process.pid, process.geteuid?.(), claimed);
+  const config = readConfig(request.home);
+  try {
+    const home = openHome(request.home);
+    const journal = await openFor(home, reading, who, request.env);
+    try {
+      return await append(home, journal, reading, who, config.recording);
+    } finally {
+      await journal.close();
+    }
+  } catch (error) {
+    const text = error instanceof Error ? error.message : String(error);
+    markMissed(request.home, { session: reading.session, agent: reading.adapter.agent, reason: (error as { code?: string }).code ?? 'error' });
+    if (config.recording === 'required' && (!reading.readable || reading.kind === 'tool.before'))
+      return reading.deny(`nd7 could not record this call, and the policy here is "recording": "required": ${text}. Run \`nd7 doctor\` in a terminal to mend it.`) ?? NO_OPINION;
+    return { exit: 0, stdout: '', stderr: `nd7: not recorded: ${text}\n` };
+  }
+}
+
+async function openFor(home: Home, reading: HookReading, who: Speaker, env: Record<string, string>): Promise<Journal> {
+  const { adapter, facts } = reading;
+  const project = adapter.env.project === undefined ? undefined : env[adapter.env.project];
+  const start = { agent: adapter.agent, ...(facts.cwd === undefined ? {} : { cwd: facts.cwd }), ...(project === undefined ? {} : { project }), nd7: VERSION };
+  const options = { clock: systemClock, random: systemRandom, machine: machineKey(home), start };
+  const unnamed = unnamedSession(adapter.agent, who.client);
+  const asked = reading.session ?? unnamed;
+  try {
+    return await openSession(home, asked, options);
+  } catch (error) {
+    if ((error as { code?: string }).code !== 'session-case' || asked === unnamed) throw error;
+    Object.assign(reading.marks, { session_claimed: asked, session_from: 'recorder' });
+    return openSession(home, unnamed, options);
+  }
+}
+
+async function append(home: Home, journal: Journal, reading: HookReading, who: Speaker, recording: 'best-effort' | 'required'): Promise<Answer> {
+  const took = systemClock.now();
+  const drafts = [draftMaker()(reading, { ...who.peer, ...reading.marks, alone: true }, took)];
+  const ending = reading.kind === 'session.end';
+  if (ending) drafts.push(recorderDraft(took, 'session.end', { reason: 'client ended', by: 'hook' }));
+  let answer: Answer = NO_OPINION;
+  const silencing = reading.facts.event === 'ConfigChange' && reading.facts.filePath !== undefined ? silencedBy(reading.facts.filePath, home.root) : undefined;
+  if (silencing !== undefined) {
+    const refused = recording === 'required' && reading.facts.source !== 'policy_settings';
+    drafts.push(recorderDraft(took, 'alarm', { reason: refused ? 'silencing refused' : 'silencing', how: silencing.how, file: silencing.file }));
+    if (refused) answer = reading.deny(`nd7: this change to ${silencing.file} would silence the recorder while recording is required; it is not applied.`) ?? NO_OPINION;
+  }
+  await journal.append(drafts, { sync: true });
+  if (ending) {
+    await journal.seal();
+    markClosed(home.root, journal.asked);
+  } else markOpen(home.root, { session: journal.asked, agent: reading.adapter.agent, client: who.client });
+  return answer;
+}

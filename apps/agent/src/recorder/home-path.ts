@@ -1,0 +1,8 @@
+import { homedir } from 'node:os';
+import { join, resolve } from 'node:path';
+
+/** ND7_HOME or ~/.nd7 as an absolute path; the same answer as the CLI frame's, without loading it. */
+export function nd7Home(env: NodeJS.ProcessEnv = process.env): string {
+  const named = env['ND7_HOME'];
+  return named !== undefined && named !== '' ? resolve(named) : join(env['HOME'] ?? homedir(), '.nd7');
+}

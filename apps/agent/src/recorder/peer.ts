@@ -1,0 +1,60 @@
+import { readFileSync } from 'node:fs';
+import { isAlive, processFacts } from '@nd7/kernel';
+
+/** The process that spoke and the agent's client above it; a pid means something only together with its start. */
+export interface Speaker {
+  /** Goes into the entry as `peer`. */
+  peer: Record<string, unknown>;
+  /** The client process whose end is the session's end; undefined when it cannot be seen from here. */
+  client: { pid: number; start: string } | undefined;
+}
+
+/** A hook is at most this many processes below its client (client → shell → hook, with room for wrappers). */
+const MAX_HOPS = 8;
+
+/**
+ * Finds out who speaks. `pid` and `uid` are what the kernel says of the socket's other end (of a fall-back hook: of itself);
+ * `claimed` is the client's pid as the hook's environment has it, believed only if that process really is an ancestor.
+ */
+export function speaker(pid: number, uid: number | undefined, claimed: string | undefined): Speaker {
+  const self = processFacts(pid);
+  const peer: Record<string, unknown> = { pid, ...(self === undefined ? {} : { start: self.start }), ...(uid === undefined ? {} : { uid }) };
+  const client = self === undefined ? undefined : clientAbove(self.parent, claimed);
+  if (client !== undefined) peer['client'] = client;
+  return { peer, client };
+}
+
+function clientAbove(parent: number, claimed: string | undefined): { pid: number; start: string } | undefined {
+  const wanted = claimed !== undefined && /^[1-9]\d{0,9}$/.test(claimed) ? Number(claimed) : undefined;
+  const first = processFacts(parent);
+  if (first === undefined || parent <= 1) return undefined;
+  for (let at: ReturnType<typeof processFacts> = first, hops = 0; at !== undefined && at.pid > 1 && hops < MAX_HOPS; hops++) {
+    if (at.pid === wanted) return { pid: at.pid, start: at.start };
+    at = processFacts(at.parent);
+  }
+  return { pid: first.pid, start: first.start };
+}
+
+/** Whether a client still runs. */
+export function clientAlive(client: { pid: number; start: string }): boolean {
+  return isAlive(client.pid, client.start);
+}
+
+let boot: string | undefined;
+/** The same until the machine starts again: process starts are counted from there. */
+export function bootId(): string {
+  try {
+    boot ??= readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim();
+  } catch {
+    boot ??= 'boot';
+  }
+  return boot;
+}
+
+/**
+ * The session for payloads that name none: one per client process, so that the recorder and the fall-back hook find the same.
+ */
+export function unnamedSession(agent: string, client: { pid: number; start: string } | undefined): string {
+  const who = client === undefined ? 'unseen' : `${client.pid}-${client.start.replace(/[^A-Za-z0-9]/g, '')}`;
+  return `unnamed-${agent}-${bootId().slice(0, 8)}-${who}`.slice(0, 120);
+}

@@ -1,0 +1,263 @@
+import { homedir } from 'node:os';
+import { join } from 'node:path';
+import type { Clock, Random } from '@nd7/entry';
+import { NO_OPINION, readHook } from '@nd7/hooks';
+import type { HookReading } from '@nd7/hooks';
+import type { Home } from '@nd7/journal';
+import type { Peer } from '@nd7/kernel';
+import type { KeyPair } from '@nd7/signing';
+import type { RecorderConfig } from './config.js';
+import type { DraftMaker } from './draft.js';
+import { environmentOf } from './frames.js';
+import type { Answer, Request } from './frames.js';
+import { readMissed } from './missed.js';
+import { openMarks } from './open-marks.js';
+import { clientAlive, speaker, unnamedSession } from './peer.js';
+import type { Speaker } from './peer.js';
+import { Sessions } from './sessions.js';
+import type { Recorded, SessionWriter } from './session.js';
+import { silencedBy } from './settings-watch.js';
+import type { ShipHost, ShipLoop } from './ship-loop.js';
+import { Watch } from './watch.js';
+
+/** How long the first tool call of a session waits for the receipt that pins the session's first key. */
+const PIN_WAIT_MS = 500;
+
+export interface RecorderOptions {
+  home: Home;
+  clock: Clock;
+  random: Random;
+  machine: KeyPair;
+  config(): RecorderConfig;
+  make: DraftMaker;
+  version: string;
+  /** Absent on a machine that is not enrolled. */
+  ship?: (host: ShipHost) => ShipLoop;
+  /** Where Claude Code keeps its user settings. */
+  userSettings?: string;
+  /** Says what a person should know, on the recorder's own log. */
+  warn(line: string): void;
+}
+
+/**
+ * The resident recorder: every payload becomes an entry of its session, in order, as durable as its kind asks, before it is
+ * answered; sessions are ended, sealed and closed when their clients are gone. It knows nothing of sockets: server.ts calls `answer`.
+ */
+export class Recorder implements ShipHost {
+  private readonly sessions: Sessions;
+  private readonly watch: Watch;
+  private readonly shipLoop: ShipLoop | undefined;
+  private readonly started: number;
+  private stopping = false;
+
+  constructor(private readonly options: RecorderOptions) {
+    this.started = options.clock.now();
+    this.sessions = new Sessions(options.home, options, options.make, (session) => this.shipLoop?.notice(session.id));
+    this.shipLoop = options.ship?.(this);
+    const userSettings = options.userSettings ?? join(process.env['CLAUDE_CONFIG_DIR'] ?? join(homedir(), '.claude'));
+    this.watch = new Watch({ sessions: this.sessions, clock: options.clock, home: options.home.root, userSettings, warn: options.warn });
+  }
+
+  get home(): string {
+    return this.options.home.root;
+  }
+
+  /** Takes up what an earlier recorder left: sessions that were open, entries the shim could not hand over. */
+  async recover(): Promise<void> {
+    for (const mark of openMarks(this.home)) {
+      try {
+        const writer = await this.sessions.writer(mark.session, mark.agent, {});
+        writer.client = mark.client;
+        if (mark.client === undefined || !clientAlive(mark.client)) {
+          await writer.note('session.end', { reason: 'process gone', noticed: 'recorder started' });
+          await this.sessions.close(mark.session);
+        }
+      } catch (error) {
+        this.options.warn(`session ${mark.session} cannot be taken up again: ${message(error)}`);
+      }
+    }
+    await this.takeMissed();
+    this.watch.wake();
+  }
+
+  /** Answers one request. Never rejects: whatever goes wrong becomes an answer. */
+  async answer(request: Request, peer: Peer): Promise<Answer> {
+    try {
+      switch (request.op) {
+        case 'hook':
+          return await this.hook(request, peer);
+        case 'status':
+          return json(this.status());
+        case 'ship':
+          return await this.ship(request);
+        default:
+          return { exit: 2, stdout: '', stderr: `nd7: this recorder does not know "${request.op.slice(0, 40)}"` };
+      }
+    } catch (error) {
+      this.options.warn(`${request.op}: ${message(error)}`);
+      return request.op === 'hook' ? NO_OPINION : { exit: 1, stdout: '', stderr: `nd7: ${message(error)}` };
+    }
+  }
+
+  /** Seals and closes every session; nothing is accepted any more. */
+  async stop(): Promise<void> {
+    this.stopping = true;
+    this.watch.stop();
+    for (const [id] of this.sessions.all())
+      await this.sessions.close(id).catch((error: unknown) => this.options.warn(`closing ${id}: ${message(error)}`));
+    await this.shipLoop?.stop();
+  }
+
+  async seal(session: string): Promise<{ entries: number; head: string }> {
+    const writer = await this.sessions.writer(session, 'unknown', {});
+    return writer.seal();
+  }
+
+  async note(session: string, kind: string, data: Record<string, unknown>): Promise<void> {
+    const writer = await this.sessions.writer(session, 'unknown', {});
+    await writer.note(kind, data);
+  }
+
+  private async hook(request: Request, peer: Peer): Promise<Answer> {
+    const env = environmentOf(request);
+    const agent = request.meta.get('agent') ?? '';
+    const reading = readHook(request.payload, { agent, env, ...optional('took', request.meta.get('took')) });
+    const { adapter } = reading;
+    const who = speaker(peer.pid, peer.uid, adapter.env.pid === undefined ? undefined : env[adapter.env.pid]);
+    const project = adapter.env.project === undefined ? undefined : env[adapter.env.project];
+    const outcome = await this.record(reading, who, project);
+    if (!outcome.ok) return this.unrecorded(reading, outcome.error);
+    const writer = this.sessions.get(outcome.asked);
+    if (reading.kind === 'session.end' && writer !== undefined) void this.end(writer, reading);
+    if (reading.facts.event === 'ConfigChange' && writer !== undefined) return this.configChange(reading, writer);
+    if (outcome.firstTool && this.shipLoop !== undefined) return this.awaitPin(reading, outcome.session);
+    return NO_OPINION;
+  }
+
+  /** Records under the payload's session; an id that may not become a folder goes to the session of unnamed payloads. */
+  private async record(reading: HookReading, who: Speaker, project: string | undefined): Promise<Recorded & { asked: string }> {
+    const unnamed = unnamedSession(reading.adapter.agent, who.client);
+    let asked = reading.session ?? unnamed;
+    const start = { agent: reading.adapter.agent, ...optional('cwd', reading.facts.cwd), ...optional('project', project) };
+    for (let attempt = 0; ; attempt++) {
+      try {
+        const writer = await this.sessions.writer(asked, reading.adapter.agent, start);
+        writer.project = project ?? writer.project;
+        this.watch.wake();
+        const outcome = await writer.record(reading, who);
+        if (!writer.broken) return { ...outcome, asked };
+        // Somebody cut the log, or the disk failed: this writer has stopped. Opening again recovers what is there.
+        const code = (outcome.ok ? undefined : (outcome.error as { code?: string }).code) ?? '';
+        this.sessions.drop(asked);
+        await writer.journal.close().catch(() => undefined);
+        if (outcome.ok || attempt > 0 || code === 'io') return { ...outcome, asked };
+        this.sessions.losses(asked).withdraw(reading.kind);
+      } catch (error) {
+        const code = (error as { code?: string }).code;
+        if ((code === 'session-case' || code === 'session-id') && asked !== unnamed) {
+          reading.marks['session_claimed'] = asked;
+          reading.marks['session_from'] = 'recorder';
+          asked = unnamed;
+          continue;
+        }
+        this.sessions.losses(asked).add(code ?? 'error', this.options.clock.now(), reading.kind);
+        return { ok: false, error: error instanceof Error ? error : new Error(String(error)), asked };
+      }
+    }
+  }
+
+  private unrecorded(reading: HookReading, error: Error): Answer {
+    const { recording, problem } = this.options.config();
+    this.options.warn(`not recorded (${reading.kind}): ${error.message}`);
+    if (recording !== 'required' || (reading.readable && reading.kind !== 'tool.before')) return NO_OPINION;
+    const why = problem === undefined ? 'the policy here is "recording": "required"' : `${problem}, so that the strictest policy holds`;
+    return reading.deny(`nd7 could not record this call, and ${why}: ${error.message}. Run \`nd7 doctor\` in a terminal to mend it.`) ?? NO_OPINION;
+  }
+
+  private async end(writer: SessionWriter, reading: HookReading): Promise<void> {
+    try {
+      await writer.note('session.end', { reason: 'client ended', ...optional('client_reason', reading.facts.reason) });
+      await writer.seal();
+    } catch (error) {
+      this.options.warn(`ending ${writer.id}: ${message(error)}`);
+    }
+  }
+
+  /** A settings change that would silence the recorder is refused where recording is required, and an alarm either way. */
+  private async configChange(reading: HookReading, writer: SessionWriter): Promise<Answer> {
+    const file = reading.facts.filePath;
+    const silencing = file === undefined ? undefined : silencedBy(file, this.home);
+    if (silencing === undefined) return NO_OPINION;
+    const refused = this.options.config().recording === 'required' && reading.facts.source !== 'policy_settings';
+    await writer
+      .note('alarm', { reason: refused ? 'silencing refused' : 'silencing', how: silencing.how, file: silencing.file })
+      .catch((error: unknown) => this.options.warn(message(error)));
+    this.watch.told(writer, silencing);
+    if (!refused) return NO_OPINION;
+    const what = silencing.how === 'disable-all-hooks' ? 'sets "disableAllHooks"' : 'removes the hooks of nd7';
+    return reading.deny(`nd7: this change ${what} in ${silencing.file} while recording is required; it is not applied. Take it back, or ask the person whose machine this is to run \`nd7 uninstall\`.`) ?? NO_OPINION;
+  }
+
+  private async awaitPin(reading: HookReading, session: string): Promise<Answer> {
+    const pinned = await this.shipLoop?.pinned(session, PIN_WAIT_MS);
+    if (pinned === true || this.options.config().pin !== 'required') return NO_OPINION;
+    return reading.deny('nd7: this session has no receipt yet that pins its key, and the policy here is "pin": "required". Check that the vault can be reached (`nd7 status`), then try again.') ?? NO_OPINION;
+  }
+
+  private async ship(request: Request): Promise<Answer> {
+    if (this.shipLoop === undefined) return { exit: 1, stdout: json({ error: 'not-enrolled' }).stdout, stderr: 'nd7: this machine is not enrolled' };
+    const asked = JSON.parse(request.payload.toString('utf8') || '{}') as { sessions?: string[] };
+    for (const [, writer] of this.sessions.all()) await writer.sync().catch(() => undefined);
+    return json(await this.shipLoop.flush(asked.sessions));
+  }
+
+  /** Gap entries for what the shim could not hand over while no recorder answered. */
+  private async takeMissed(): Promise<void> {
+    for (const missed of readMissed(this.home)) {
+      try {
+        const id = missed.session ?? unnamedSession(missed.agent, undefined);
+        const writer = await this.sessions.writer(id, missed.agent, { agent: missed.agent });
+        this.sessions.losses(id).add(missed.reason, missed.at, 'unknown', missed.count);
+        await writer.tellLosses();
+        missed.done();
+      } catch (error) {
+        this.options.warn(`missed entries of ${missed.session ?? 'an unnamed session'} cannot be told: ${message(error)}`);
+      }
+    }
+  }
+
+  private status(): Record<string, unknown> {
+    return {
+      pid: process.pid,
+      version: this.options.version,
+      started: new Date(this.started).toISOString(),
+      home: this.home,
+      stopping: this.stopping,
+      recording: this.options.config().recording,
+      sessions: this.sessions.all().map(([id, writer]) => ({
+        session: writer.id,
+        ...(id === writer.id ? {} : { agent_session: id }),
+        agent: writer.agent,
+        entries: writer.journal.entries,
+        head: writer.journal.head,
+        sealed_to: writer.journal.sealedTo,
+        last_time: new Date(writer.lastTaken).toISOString(),
+        ended: writer.ended,
+        ...(writer.client === undefined ? {} : { client_pid: writer.client.pid }),
+      })),
+      ship: this.shipLoop?.status() ?? null,
+    };
+  }
+}
+
+function json(value: unknown): Answer {
+  return { exit: 0, stdout: `${JSON.stringify(value)}\n`, stderr: '' };
+}
+
+function optional<K extends string>(key: K, value: string | undefined): Partial<Record<K, string>> {
+  return value === undefined ? {} : ({ [key]: value } as Partial<Record<K, string>>);
+}
+
+function message(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}

@@ -1,0 +1,98 @@
+import { appendFileSync, closeSync, openSync, statSync, watch, writeSync, ftruncateSync } from 'node:fs';
+import { join } from 'node:path';
+import { machineKey, openHome } from '@nd7/journal';
+import { tryLock } from '@nd7/kernel';
+import { systemClock, systemRandom } from '@nd7/signing';
+import { VERSION } from '../cli/version.js';
+import { socketOf } from './client.js';
+import { readConfig } from './config.js';
+import { draftMaker } from './draft.js';
+import { Recorder } from './recorder.js';
+import { listen } from './server.js';
+
+/** The log a recorder writes about itself; nothing of a payload stands in it. */
+const LOG_LIMIT = 1_000_000;
+
+/**
+ * Runs the recorder of a home until it is told to stop: SIGTERM, SIGINT, `stop` over the socket, or its socket being removed (its home
+ * was deleted). Resolves with true when it served, with false when another recorder of this home is there already. Rejects with
+ * JournalError when the home cannot be used.
+ */
+export async function runRecorder(root: string): Promise<boolean> {
+  const home = openHome(root);
+  const lock = openSync(join(home.run, 'recorder.lock'), 'a+', 0o600);
+  if (!tryLock(lock)) {
+    closeSync(lock);
+    return false;
+  }
+  ftruncateSync(lock, 0);
+  writeSync(lock, `${process.pid}\n`);
+  const warn = warner(join(home.run, 'recorder.log'));
+  const stopped = new Stop();
+  const recorder = new Recorder({
+    home,
+    clock: systemClock,
+    random: systemRandom,
+    machine: machineKey(home),
+    config: () => readConfig(home.root),
+    make: draftMaker(),
+    version: VERSION,
+    warn,
+  });
+  // What an earlier recorder left is taken up before anything new: entries keep their order.
+  await recorder.recover();
+  const server = await listen(home.root, async (request, peer) => {
+    if (request.op === 'stop') {
+      setImmediate(() => stopped.now());
+      return { exit: 0, stdout: `${JSON.stringify({ stopping: true, pid: process.pid })}\n`, stderr: '' };
+    }
+    return recorder.answer(request, peer);
+  });
+  for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const) process.on(signal, () => stopped.now());
+  const unwatch = whenSocketGoes(home.run, () => stopped.now());
+  await stopped.wait;
+  unwatch();
+  await server.close();
+  await recorder.stop();
+  closeSync(lock);
+  return true;
+}
+
+class Stop {
+  now: () => void = () => undefined;
+  readonly wait = new Promise<void>((resolve) => (this.now = resolve));
+}
+
+/** A recorder whose socket was removed serves nobody and would stay for ever: a throw-away home must not leave one behind. */
+function whenSocketGoes(run: string, gone: () => void): () => void {
+  const path = join(run, socketOf('').name);
+  const inode = inodeOf(path);
+  try {
+    const watcher = watch(run, { persistent: false }, () => {
+      if (inodeOf(path) !== inode) gone();
+    });
+    watcher.on('error', gone);
+    return () => watcher.close();
+  } catch {
+    return () => undefined; // no watches left on this machine: it then stays until it is stopped
+  }
+}
+
+function inodeOf(path: string): number | undefined {
+  try {
+    return statSync(path).ino;
+  } catch {
+    return undefined;
+  }
+}
+
+function warner(path: string): (line: string) => void {
+  return (line) => {
+    try {
+      const size = statSync(path, { throwIfNoEntry: false })?.size ?? 0;
+      if (size < LOG_LIMIT) appendFileSync(path, `${new Date().toISOString()} ${line}\n`, { mode: 0o600 });
+    } catch {
+      // A full disk is told by the gap entries.
+    }
+  };
+}

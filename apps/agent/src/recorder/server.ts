@@ -1,0 +1,92 @@
+import { chmodSync, rmSync } from 'node:fs';
+import { createServer } from 'node:net';
+import type { Server, Socket } from 'node:net';
+import { join } from 'node:path';
+import { peerOfSocket, socketAddress } from '@nd7/kernel';
+import type { Peer } from '@nd7/kernel';
+import { socketOf } from './client.js';
+import { encodeAnswer, RequestReader } from './frames.js';
+import type { Answer, Request } from './frames.js';
+
+/** A hook sends its payload at once; whoever is silent for this long in the middle of a request is cut off. */
+const SILENT_MS = 30_000;
+
+/** The listening socket of the recorder. */
+export interface HookServer {
+  /** Stops listening, removes the socket, resolves when every answer under way is given. */
+  close(): Promise<void>;
+}
+
+/**
+ * Listens on `<home>/run/hook` (mode 0600). Only processes of the recorder's own user are heard: the uid is the kernel's word. The
+ * caller holds the recorder's lock, so a socket that lies there is a dead one's.
+ */
+export async function listen(home: string, answer: (request: Request, peer: Peer) => Promise<Answer>): Promise<HookServer> {
+  const { folder, name } = socketOf(home);
+  const path = join(folder, name);
+  rmSync(path, { force: true });
+  const address = socketAddress(folder, name);
+  const sockets = new Set<Socket>();
+  const server: Server = createServer({ allowHalfOpen: true }, (socket) => {
+    sockets.add(socket);
+    socket.once('close', () => sockets.delete(socket));
+    serve(socket, answer);
+  });
+  const old = process.umask(0o177);
+  const listening = new Promise<void>((resolve, reject) => {
+    server.once('error', reject);
+    server.listen({ path: address.path, backlog: 511 }, resolve);
+  });
+  process.umask(old); // the socket's file is made within listen()
+  await listening;
+  chmodSync(path, 0o600);
+  return {
+    close: () =>
+      new Promise((resolve) => {
+        rmSync(path, { force: true });
+        server.close(() => {
+          address.close();
+          resolve();
+        });
+        // Whoever has said nothing yet is told to go elsewhere; the others get their answers.
+        for (const socket of sockets) if (socket.bytesRead === 0) socket.destroy();
+      }),
+  };
+}
+
+function serve(socket: Socket, answer: (request: Request, peer: Peer) => Promise<Answer>): void {
+  let peer: Peer;
+  try {
+    peer = peerOfSocket(socket);
+  } catch {
+    socket.destroy();
+    return;
+  }
+  socket.on('error', () => socket.destroy());
+  if (peer.uid !== process.geteuid?.()) {
+    socket.destroy();
+    return;
+  }
+  const reader = new RequestReader();
+  socket.setTimeout(SILENT_MS, () => socket.destroy());
+  const take = (chunk: Buffer): void => {
+    const request = reader.push(chunk);
+    if (request === 'more') return;
+    socket.off('data', take);
+    if (request === 'bad') {
+      socket.destroy();
+      return;
+    }
+    socket.setTimeout(0);
+    socket.resume();
+    answer(request, peer).then(
+      (given) => socket.end(encodeAnswer(given)),
+      () => socket.destroy(),
+    );
+  };
+  socket.on('data', take);
+  socket.once('end', () => {
+    // The end of what the client says; before a whole request it is a client that went away.
+    if (socket.listenerCount('data') > 0) socket.destroy();
+  });
+}

@@ -1,0 +1,90 @@
+import type { Clock, Random } from '@nd7/entry';
+import { openSession } from '@nd7/journal';
+import type { Home, Journal } from '@nd7/journal';
+import type { KeyPair } from '@nd7/signing';
+import type { DraftMaker } from './draft.js';
+import { Losses } from './losses.js';
+import { markClosed, markOpen } from './open-marks.js';
+import { SessionWriter } from './session.js';
+
+/** What opening a session takes. */
+export interface SessionOptions {
+  clock: Clock;
+  random: Random;
+  machine: KeyPair;
+  /** nd7's version, for entry 0. */
+  version: string;
+}
+
+/** The open sessions of one recorder, by the id the agent uses. */
+export class Sessions {
+  private readonly open = new Map<string, Promise<SessionWriter>>();
+  private readonly writers = new Map<string, SessionWriter>();
+  private readonly lost = new Map<string, Losses>();
+
+  constructor(
+    private readonly home: Home,
+    private readonly options: SessionOptions,
+    private readonly make: DraftMaker,
+    private readonly onAppended: (session: SessionWriter) => void,
+  ) {}
+
+  /** Open sessions, by the agent's id. */
+  all(): [string, SessionWriter][] {
+    return [...this.writers];
+  }
+
+  get(id: string): SessionWriter | undefined {
+    return this.writers.get(id);
+  }
+
+  /** What was lost of a session, open or not. */
+  losses(id: string): Losses {
+    let losses = this.lost.get(id);
+    if (losses === undefined) this.lost.set(id, (losses = new Losses()));
+    return losses;
+  }
+
+  /** The writer of a session, opened (and begun) if need be. Rejects with the journal's error; nothing is kept open then. */
+  writer(id: string, agent: string, start: Record<string, unknown>): Promise<SessionWriter> {
+    let writer = this.open.get(id);
+    if (writer === undefined) {
+      writer = this.begin(id, agent, start);
+      this.open.set(id, writer);
+      writer.then(
+        (ready) => this.writers.set(id, ready),
+        () => this.open.delete(id),
+      );
+    }
+    return writer;
+  }
+
+  /** Closes a session: what was lost is told, the tail sealed. A journal that fails here is dropped all the same. */
+  async close(id: string): Promise<void> {
+    const writer = this.drop(id);
+    if (writer === undefined) return;
+    try {
+      await writer.close();
+    } finally {
+      if (writer.ended) markClosed(this.home.root, id);
+    }
+  }
+
+  /** Forgets a writer whose journal failed; the next payload opens the session again, which recovers it. */
+  drop(id: string): SessionWriter | undefined {
+    const writer = this.writers.get(id);
+    this.writers.delete(id);
+    this.open.delete(id);
+    return writer;
+  }
+
+  private async begin(id: string, agent: string, start: Record<string, unknown>): Promise<SessionWriter> {
+    const { clock, random, machine, version } = this.options;
+    const journal: Journal = await openSession(this.home, id, { clock, random, machine, start: { ...start, nd7: version } });
+    const writer = new SessionWriter(journal, agent, this.losses(id), this.make, clock, this.onAppended);
+    // Begun before this recorder held it: by an earlier recorder, by fall-back hooks, or it is resumed.
+    if (journal.entries > 1) await writer.note('session.resume', { by: 'recorder', after: journal.entries }).catch(() => undefined);
+    markOpen(this.home.root, { session: id, agent, client: undefined });
+    return writer;
+  }
+}

@@ -1,0 +1,61 @@
+import { readFileSync, statSync } from 'node:fs';
+import { join } from 'node:path';
+import { attachedFiles, findClaudeHooks, settingsValue } from '@nd7/hooks';
+
+/** How a settings file would silence the recorder. */
+export interface Silencing {
+  file: string;
+  /** `disable-all-hooks`: the switch stands in it; `hooks-removed`: nd7 was attached there and is not any more. */
+  how: 'disable-all-hooks' | 'hooks-removed';
+}
+
+/** Looks at one settings file; undefined when it leaves the hooks alone, is missing, or cannot be read as settings. */
+export function silencedBy(file: string, home: string): Silencing | undefined {
+  let text = '';
+  try {
+    text = readFileSync(file, 'utf8');
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'ENOENT') return undefined;
+  }
+  const value = settingsValue(text) as { disableAllHooks?: unknown } | undefined;
+  if (value?.disableAllHooks === true) return { file, how: 'disable-all-hooks' };
+  if (!attachedFiles(home).includes(file)) return undefined;
+  try {
+    return findClaudeHooks(file).length === 0 ? { file, how: 'hooks-removed' } : undefined;
+  } catch {
+    return undefined; // broken JSON: the client does not read it either, and keeps what it had
+  }
+}
+
+/** The settings files of a Claude Code session that an agent can write, besides policy. */
+export function settingsFiles(project: string | undefined, userFolder: string): string[] {
+  const inProject = project === undefined ? [] : ['settings.json', 'settings.local.json'].map((name) => join(project, '.claude', name));
+  return [...inProject, join(userFolder, 'settings.json')];
+}
+
+/** Watches settings files by their stat alone, so that looking costs nothing while nothing changes. */
+export class SettingsWatch {
+  private readonly seen = new Map<string, string>();
+
+  constructor(private readonly home: string) {}
+
+  /** The silencing changes among `files` since the last look; a file that was silencing at the first look counts. */
+  look(files: readonly string[]): Silencing[] {
+    return files.flatMap((file) => {
+      const state = stateOf(file);
+      if (this.seen.get(file) === state) return [];
+      this.seen.set(file, state);
+      const silencing = silencedBy(file, this.home);
+      return silencing === undefined ? [] : [silencing];
+    });
+  }
+}
+
+function stateOf(file: string): string {
+  try {
+    const { mtimeMs, size, ino } = statSync(file);
+    return `${mtimeMs} ${size} ${ino}`;
+  } catch {
+    return 'none';
+  }
+}

@@ -1,0 +1,25 @@
+/**
+ * Shipping as the recorder sees it: told of entries, asked about pins, stopped at the end. The recorder of a machine that is not
+ * enrolled has none. The implementation decides what is cut when; it must not throw into the recorder.
+ */
+export interface ShipLoop {
+  /** New entries stand in this session's log (written, perhaps not yet durable); they are to be shipped within 2 s. */
+  notice(session: string): void;
+  /** Resolves true as soon as a receipt pins the session's first key, false after `timeoutMs`. */
+  pinned(session: string, timeoutMs: number): Promise<boolean>;
+  /** Ships what there is now; of all sessions when none is named. Resolves when done or given up, with what happened. */
+  flush(sessions?: readonly string[]): Promise<Record<string, unknown>>;
+  /** For `nd7 status`, snake_case. */
+  status(): Record<string, unknown>;
+  /** Resolves when nothing is under way any more. */
+  stop(): Promise<void>;
+}
+
+/** What a ShipLoop may ask of the recorder. */
+export interface ShipHost {
+  readonly home: string;
+  /** Seals a session's tail and makes it durable: the cut. Opens the session when it is closed. */
+  seal(session: string): Promise<{ entries: number; head: string }>;
+  /** Writes an entry of the recorder into a session, such as an alarm that the vault answered fork. */
+  note(session: string, kind: string, data: Record<string, unknown>): Promise<void>;
+}
