@@ -67,5 +67,5 @@ export default tseslint.config(
       '@typescript-eslint/triple-slash-reference': ['error', { path: 'always' }],
     },
   },
-  { files: ['**/*.test.ts', 'libs/testing/**/*.ts', 'tests/**/*.ts'], rules: { '@nx/enforce-module-boundaries': 'off', '@typescript-eslint/no-non-null-assertion': 'off' } },
+  { files: ['**/*.test.ts', '**/*.fixture.ts', 'libs/testing/**/*.ts', 'tests/**/*.ts'], rules: { '@nx/enforce-module-boundaries': 'off', '@typescript-eslint/no-non-null-assertion': 'off' } },
 );

@@ -39,6 +39,12 @@ export class EmbeddedSigner implements CheckpointSigner {
     return new EmbeddedSigner(folder, FolderLock.take(folder));
   }
 
+  /** What the files say, without the lock: for commands beside a running signer. Nothing may be signed on the strength of it. */
+  static async look(folder: string, origin: string): Promise<SignerState> {
+    const read = await readHeld(folder, origin);
+    return 'keys' in read ? stateOf(read) : read;
+  }
+
   provision(origin: string): Promise<SignerState> {
     return this.alone(origin, async () => {
       await provisionFiles(this.folder, origin);
@@ -152,11 +158,11 @@ export class EmbeddedSigner implements CheckpointSigner {
     let held = this.held.get(origin);
     if (held === undefined) {
       const read = await readHeld(this.folder, origin);
-      if (!('last' in read && 'keys' in read)) return read;
+      if (!('keys' in read)) return read;
       held = read;
       this.held.set(origin, held);
     }
-    return { ok: true, last: { size: held.last.size, root: held.last.root }, vkeys: held.keys.map(({ vkey }) => vkey) };
+    return stateOf(held);
   }
 
   private refuseFailed(origin: string): Refused {
@@ -203,6 +209,10 @@ function judge(last: Checkpoint, { origin, size, root, proof }: SignRequest): Re
   if (!verifyConsistency(last.size, last.root, size, root, size === last.size ? [] : proof))
     return refuse('not-consistent', `${origin}: no proof that ${describeHead({ size, root })} extends the signed ${describeHead(last)}`, last);
   return undefined;
+}
+
+function stateOf({ last, keys }: Held): SignerState {
+  return { ok: true, last: { size: last.size, root: last.root }, vkeys: keys.map(({ vkey }) => vkey) };
 }
 
 async function readHeld(root: string, origin: string): Promise<Held | Refused> {

@@ -1,0 +1,113 @@
+// A team log on a real PostgreSQL for the tests of signer, sequence, receipts and tiles. Not part of the program.
+import { mkdtempSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { formatStatement } from '@nd7/receipt';
+import { enrolMessage } from '@nd7/segment';
+import { generateKeyPair } from '@nd7/signing';
+import { testDatabase } from '@nd7/testing';
+import type { Sql, TransactionSql } from 'postgres';
+import { connect } from '../db/database.js';
+import { migrate } from '../db/migrate.js';
+import { EmbeddedSigner } from '../signer/embedded.js';
+import type { CheckpointSigner } from '../signer/signer.js';
+import { createLog } from '../signer/team-key.js';
+import { Sequencer, type Pace, type SequencerEvents } from './sequencer.js';
+import { SqlTeamLog } from './sql-team-log.js';
+import type { TenantDatabase } from './tables.js';
+import { Wakes } from './wakes.js';
+
+export const VAULT = 'vault.test';
+export const TEAM = 'acme';
+export const ORIGIN = `${VAULT}/${TEAM}`;
+
+export function temporaryFolder(): string {
+  return mkdtempSync(join(tmpdir(), 'nd7-signer-'));
+}
+
+/** A connection pool as the service has it. */
+export class LogDatabase implements TenantDatabase {
+  readonly sql: Sql;
+  constructor(readonly url: string) {
+    this.sql = connect(url, { max: 8, role: 'nd7_app' });
+  }
+  async tenant<T>(team: string, work: (tx: TransactionSql) => Promise<T>): Promise<T> {
+    return (await this.sql.begin(async (tx) => {
+      await tx`select set_config('nd7.team', ${team}, true)`;
+      return work(tx);
+    })) as T;
+  }
+  close(): Promise<void> {
+    return this.sql.end({ timeout: 5 });
+  }
+}
+
+/** A migrated database with the team's row, as a superuser's URL. */
+export async function freshDatabase(team = TEAM): Promise<string> {
+  const url = await testDatabase();
+  await migrate(url);
+  const sql = connect(url, { max: 1 });
+  await sql`insert into nd7.team (team) values (${team})`;
+  await sql.end();
+  return url;
+}
+
+/** One replica: everything but HTTP. */
+export class Replica {
+  readonly db: LogDatabase;
+  readonly wakes: Wakes;
+  readonly sequencer: Sequencer;
+  readonly log: SqlTeamLog;
+  constructor(
+    url: string,
+    readonly signer: CheckpointSigner,
+    options: { pace?: Partial<Pace>; batch?: number; events?: SequencerEvents; name?: string } = {},
+  ) {
+    this.db = new LogDatabase(url);
+    this.wakes = new Wakes(this.db.sql);
+    const { db, wakes } = this;
+    this.sequencer = new Sequencer({ sql: db.sql, db, signer, wakes, vaultName: VAULT, ...options });
+    this.log = new SqlTeamLog({ db, signer, wakes, sequencer: this.sequencer, vaultName: VAULT });
+  }
+  async close(): Promise<void> {
+    await this.sequencer.stop();
+    await this.wakes.close();
+    await this.db.close();
+  }
+  /** Commits a statement as ingest does. */
+  queue(statement: string = statementOf(), team = TEAM): Promise<bigint> {
+    return this.db.tenant(team, (tx) => this.log.enqueue(tx, team, statement));
+  }
+}
+
+/** A database, an embedded signer with a key, a log: ready for a `Replica`. */
+export async function freshLog(): Promise<{ url: string; folder: string; signer: EmbeddedSigner }> {
+  const url = await freshDatabase();
+  const folder = join(temporaryFolder(), 'signer');
+  const signer = EmbeddedSigner.open(folder);
+  const db = new LogDatabase(url);
+  await createLog(signer, db, VAULT, TEAM);
+  await db.close();
+  return { url, folder, signer };
+}
+
+const machine = generateKeyPair();
+
+/** A statement that is another one each time, with a good signature. */
+export function statementOf(origin = ORIGIN): string {
+  const nameHash = Buffer.from(crypto.getRandomValues(new Uint8Array(32))).toString('hex');
+  const claim = { origin, machine: machine.publicKey, nameHash };
+  const signature = Buffer.from(machine.sign(enrolMessage(claim))).toString('base64');
+  return formatStatement({ type: 'enrol', ...claim, signature, received: '2026-11-29T19:41:00.123Z' });
+}
+
+/** Polls until `look` gives something. */
+export async function until<T>(look: () => Promise<T | undefined> | T | undefined, ms = 30_000): Promise<T> {
+  const end = Date.now() + ms;
+  for (;;) {
+    const found = await look();
+    if (found !== undefined) return found;
+    if (Date.now() > end) throw new Error('nothing came of it in time');
+    await new Promise((next) => setTimeout(next, 20));
+  }
+}
