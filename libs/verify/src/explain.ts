@@ -1,4 +1,4 @@
-import { sealSentences } from './assemble.js';
+import { sealSentences } from './verdicts.js';
 import type { SessionReport, Verdict } from './report.js';
 import { entriesOf, grouped, REASONS, RECEIPT_REASONS } from './words.js';
 

@@ -29,7 +29,12 @@ interface ReceiptVector {
 }
 
 const edge = json('edge/index.json') as { session: string; logs: LogVector[]; receipts: ReceiptVector[] };
-const receipts = json('receipts/index.json') as { vkey: string; session: string; log: string; receipts: ReceiptVector[] };
+const receipts = json('receipts/index.json') as {
+  vkey: string;
+  session: string;
+  log: string;
+  receipts: ReceiptVector[];
+};
 
 const logs = [
   ...(json('logs/index.json') as LogVector[]).map((v) => ({ ...v, file: `logs/${v.name}` })),
@@ -38,15 +43,34 @@ const logs = [
 test.each(logs.map((v) => [v.name, v] as const))('log %s', async (_, v) => {
   const headFile = `${v.file}.head.json`;
   const head = existsSync(folder + headFile) ? parseHeadFile(bytes(headFile)) : undefined;
-  const report = await verifySession({ session: v.session ?? '', bytes: bytes(`${v.file}.jsonl`), kernel, verify, ...(head && { head }) });
+  const report = await verifySession({
+    session: v.session ?? '',
+    bytes: bytes(`${v.file}.jsonl`),
+    kernel,
+    verify,
+    ...(head && { head }),
+  });
   const { verdict, entries, bad_entry, reason } = report;
-  if (v.intact) expect({ verdict, entries, head: report.head }).toEqual({ verdict: 'intact', entries: v.entries, head: v.head });
+  if (v.intact)
+    expect({ verdict, entries, head: report.head }).toEqual({ verdict: 'intact', entries: v.entries, head: v.head });
   else expect({ verdict, bad_entry, reason }).toEqual({ verdict: 'broken', bad_entry: v.bad_entry, reason: v.reason });
 });
 
 const all = [
-  ...receipts.receipts.map((v) => ({ ...v, vkeys: [receipts.vkey], session: receipts.session, file: `receipts/${v.name}`, log: `receipts/${receipts.log}` })),
-  ...edge.receipts.map((v) => ({ ...v, vkeys: v.vkeys ?? [], session: edge.session, file: `edge/${v.name}`, log: `edge/${v.log ?? ''}` })),
+  ...receipts.receipts.map((v) => ({
+    ...v,
+    vkeys: [receipts.vkey],
+    session: receipts.session,
+    file: `receipts/${v.name}`,
+    log: `receipts/${receipts.log}`,
+  })),
+  ...edge.receipts.map((v) => ({
+    ...v,
+    vkeys: v.vkeys ?? [],
+    session: edge.session,
+    file: `edge/${v.name}`,
+    log: `edge/${v.log ?? ''}`,
+  })),
 ];
 test.each(all.map((v) => [v.name, v] as const))('receipt %s', async (_, v) => {
   const report = await verifySession({
