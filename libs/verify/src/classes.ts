@@ -23,25 +23,81 @@ interface Label {
   kind: string | null;
 }
 
+/**
+ * A text that stands in many lines, read once: entries of one session have a handful of sources and kinds, so that comparing bytes
+ * with the last few answers nearly always, without making a string.
+ */
+class Remembered<T> {
+  readonly #known: { raw: Uint8Array; value: T }[] = [];
+
+  constructor(readonly read: (text: string | null) => T) {}
+
+  /** What `read` says of the value under the cursor. */
+  of(members: Members): T {
+    const { bytes, valueStart, valueEnd } = members;
+    for (const { raw, value } of this.#known) if (isAt(bytes, valueStart, valueEnd, raw)) return value;
+    const value = this.read(members.text(LIMIT));
+    if (valueEnd - valueStart <= LIMIT + 2) {
+      this.#known.unshift({ raw: bytes.slice(valueStart, valueEnd), value });
+      if (this.#known.length > 24) this.#known.pop();
+    }
+    return value;
+  }
+}
+
+const sources = new Remembered((source) => ({ source, class: parseSource(source ?? '')?.class }));
+const kinds = new Remembered((kind) => ({ kind, isKind: isKind(kind ?? '') }));
+
+const ascii = (text: string) => Uint8Array.from(text, (c) => c.charCodeAt(0));
+/** Opening quote, date and `T` of the last good time: most lines are of the same day. */
+let day = ascii('"2026-01-01T');
+const CLOCK = ascii('00:00:00.000Z"');
+/** The highest digit at each place of the clock; 0 where no digit stands. Hours above 23 are looked at besides. */
+const HIGHEST = ascii('29 59 59 999  ').map((c) => (c === 0x20 ? 0 : c));
+
+/** `isTime` of the value under the cursor, for less where only the clock differs from the line before. */
+function isTimeAt(members: Members): boolean {
+  const { bytes, valueStart, valueEnd } = members;
+  if (valueEnd - valueStart === day.length + CLOCK.length && isAt(bytes, valueStart, valueStart + day.length, day)) {
+    const clock = valueStart + day.length;
+    let good = bytes[clock] !== 0x32 || (bytes[clock + 1] as number) <= 0x33;
+    for (let i = 0; good && i < CLOCK.length; i++) {
+      const c = bytes[clock + i] as number;
+      const highest = HIGHEST[i] as number;
+      good = highest === 0 ? c === CLOCK[i] : c >= 0x30 && c <= highest;
+    }
+    if (good) return true;
+  }
+  if (!isTime(members.text(LIMIT) ?? '')) return false;
+  // An escape makes the raw text longer than what it says, so these bytes are the date as it is written.
+  if (valueEnd - valueStart === day.length + CLOCK.length) day = bytes.slice(valueStart, valueStart + day.length);
+  return true;
+}
+
+function isAt(bytes: Uint8Array, start: number, end: number, raw: Uint8Array): boolean {
+  if (end - start !== raw.length) return false;
+  for (let i = 0; i < raw.length; i++) if (bytes[start + i] !== raw[i]) return false;
+  return true;
+}
+
 /** Reads the label of a line that the chain's walk found good, without looking at what stands in `data`. */
 function labelOf(line: Uint8Array): Label {
   const members = new Members(line, 0, line.length);
   let time = false;
   let data = false;
-  let source: string | null = null;
-  let kind: string | null = null;
+  let source: ReturnType<typeof sources.read> | undefined;
+  let kind: ReturnType<typeof kinds.read> | undefined;
   let left = 4;
   while (left > 0 && members.next()) {
     left--;
-    if (members.keyIs('source')) source = members.text(LIMIT);
-    else if (members.keyIs('kind')) kind = members.text(LIMIT);
-    else if (members.keyIs('time')) time = isTime(members.text(LIMIT) ?? '');
+    if (members.keyIs('source')) source = sources.of(members);
+    else if (members.keyIs('kind')) kind = kinds.of(members);
+    else if (members.keyIs('time')) time = isTimeAt(members);
     else if (members.keyIs('data')) data = members.isObject();
     else left++;
   }
-  const parsed = source === null ? undefined : parseSource(source);
-  const isClassified = parsed !== undefined && kind !== null && isKind(kind) && time && data;
-  return { class: isClassified ? parsed.class : 'unclassified', source, kind };
+  const found = kind?.isKind === true && time && data ? source?.class : undefined;
+  return { class: found ?? 'unclassified', source: source?.source ?? null, kind: kind?.kind ?? null };
 }
 
 /**
