@@ -119,7 +119,10 @@ export function attachedFiles(home: string): string[] {
   try {
     return readdirSync(join(home, 'attached')).flatMap((name) => {
       try {
-        const kept = JSON.parse(readFileSync(join(home, 'attached', name), 'utf8')) as { path?: unknown; removing?: unknown };
+        const kept = JSON.parse(readFileSync(join(home, 'attached', name), 'utf8')) as {
+          path?: unknown;
+          removing?: unknown;
+        };
         return typeof kept.path === 'string' && kept.removing !== true ? [kept.path] : [];
       } catch {
         return [];

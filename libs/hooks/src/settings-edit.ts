@@ -25,14 +25,17 @@ interface Edit {
  */
 export function addRegistrations(text: string, wanted: readonly Registration[], isOurs: IsOurs, where: string): string {
   if (text.replace(/^\uFEFF/, '').trim() === '') text = `${text.startsWith('\uFEFF') ? '\uFEFF' : ''}{}\n`;
-  const stale = wanted.filter((one) => differs(text, one, isOurs, where)).map((one) => one.event);
-  const cleaned = removeWhere(
-    text,
-    (handler, event) => isOurs(handler) && (stale.includes(event) || !wanted.some((one) => one.event === event)),
-    where,
-    () => true,
-  );
-  return wanted.reduce((current, one) => addOne(current, one, isOurs, where), cleaned);
+  const stale = staleEvents(groupsOf(parseSettings(text, where), where), wanted, isOurs);
+  const cleaned =
+    stale.size === 0
+      ? text
+      : removeWhere(
+          text,
+          (handler, event) => isOurs(handler) && stale.has(event),
+          where,
+          () => true,
+        );
+  return insertMissing(cleaned, wanted, isOurs, where);
 }
 
 /**
@@ -67,36 +70,52 @@ export function valueOf(text: string): unknown {
   return errors.length > 0 || root === undefined ? undefined : (getNodeValue(root) as unknown);
 }
 
-function addOne(text: string, one: Registration, isOurs: IsOurs, where: string): string {
-  const root = parseSettings(text, where);
-  const groups = groupsOf(root, where);
-  if (groups.some(({ event, handlers }) => event === one.event && handlers.some((node) => isOurs(getNodeValue(node)))))
-    return text;
-  const hooks = lastProperty(root, 'hooks');
-  const list = hooks && lastProperty(hooks, one.event);
-  const style = styleOf(text, root);
-  if (list !== undefined) return apply(text, appendTo(text, list, compact(one.group), style));
-  const event = `${JSON.stringify(one.event)}: [${compact(one.group)}]`;
-  if (hooks !== undefined) return apply(text, appendTo(text, hooks, event, style));
-  const body = style.inline
-    ? `"hooks": {${event}}`
-    : `"hooks": {${style.eol}${style.unit.repeat(2)}${event}${style.eol}${style.unit}}`;
-  return apply(text, appendTo(text, root, body, style));
+/** Events at which one of ours stands that is not wanted so: another command, a matcher, twice, or not at all. */
+function staleEvents(groups: readonly Group[], wanted: readonly Registration[], isOurs: IsOurs): Set<string> {
+  const events = new Set(groups.map(({ event }) => event));
+  return new Set(
+    [...events].filter((event) => {
+      const ours = groups
+        .filter((group) => group.event === event)
+        .flatMap(({ group, handlers }) => handlers.map((node) => ({ group, handler: getNodeValue(node) as unknown })))
+        .filter(({ handler }) => isOurs(handler));
+      const [first] = ours;
+      if (first === undefined) return false;
+      const one = wanted.find((registration) => registration.event === event);
+      const same = JSON.stringify(first.handler) === JSON.stringify(one?.group.hooks[0]);
+      return ours.length > 1 || !same || !matchesAll(first.group);
+    }),
+  );
 }
 
-/** One of ours stands at the event, but not as wanted; or it stands there twice. */
-function differs(text: string, one: Registration, isOurs: IsOurs, where: string): boolean {
-  const present = groupsOf(parseSettings(text, where), where)
-    .filter(({ event }) => event === one.event)
-    .flatMap(({ group, handlers }) => handlers.map((node) => ({ group, handler: getNodeValue(node) as unknown })));
-  const ours = present.filter(({ handler }) => isOurs(handler));
-  if (ours.length === 0) return false;
-  const [first] = ours;
-  return (
-    ours.length > 1 ||
-    JSON.stringify(first?.handler) !== JSON.stringify(one.group.hooks[0]) ||
-    !matchesAll(first?.group)
+/** Puts in what is not there yet; all insertions are found in one reading of the text. */
+function insertMissing(text: string, wanted: readonly Registration[], isOurs: IsOurs, where: string): string {
+  const root = parseSettings(text, where);
+  const present = new Set(
+    groupsOf(root, where).flatMap(({ event, handlers }) =>
+      handlers.some((node) => isOurs(getNodeValue(node))) ? [event] : [],
+    ),
   );
+  const missing = wanted.filter(({ event }) => !present.has(event));
+  if (missing.length === 0) return text;
+  const hooks = lastProperty(root, 'hooks');
+  const style = styleOf(text, root);
+  const fresh: string[] = [];
+  const edits: Edit[] = [];
+  for (const { event, group } of missing) {
+    const list = hooks && lastProperty(hooks, event);
+    if (list !== undefined) edits.push(...appendTo(text, list, [JSON.stringify(group)], style));
+    else fresh.push(`${JSON.stringify(event)}: [${JSON.stringify(group)}]`);
+  }
+  if (hooks !== undefined && fresh.length > 0) edits.push(...appendTo(text, hooks, fresh, style));
+  if (hooks === undefined) {
+    const lead = style.inline ? '' : style.eol + style.unit.repeat(2);
+    const tail = style.inline ? '' : style.eol + style.unit;
+    edits.push(
+      ...appendTo(text, root, [`"hooks": {${lead}${fresh.join(`,${lead === '' ? ' ' : lead}`)}${tail}}`], style),
+    );
+  }
+  return apply(text, edits);
 }
 
 /** A matcher narrows what reaches the hook: ours has none. */
@@ -178,8 +197,8 @@ function styleOf(text: string, root: Node): Style {
   };
 }
 
-/** The edits that put `item` at the end of an object or array. Nothing but insertions. */
-function appendTo(text: string, container: Node, item: string, style: Style): Edit[] {
+/** The edits that put items at the end of an object or array. Nothing but insertions. */
+function appendTo(text: string, container: Node, items: readonly string[], style: Style): Edit[] {
   const open = container.offset + 1;
   const close = container.offset + container.length - 1;
   const last = container.children?.at(-1);
@@ -191,9 +210,10 @@ function appendTo(text: string, container: Node, item: string, style: Style): Ed
   const sibling = last === undefined ? undefined : /[\r\n]([ \t]*)$/.exec(text.slice(0, last.offset))?.[1];
   const lead = multiline ? style.eol + (sibling ?? outer + style.unit) : last === undefined ? '' : ' ';
   const tail = multiline && !/[\r\n]/.test(text.slice(end, close)) ? style.eol + outer : '';
+  const body = items.join(multiline ? `,${lead}` : ', ');
   const edits: Edit[] = [];
   if (last !== undefined && comma === undefined) edits.push({ at: lastEnd, to: lastEnd, text: ',' });
-  edits.push({ at: end, to: end, text: lead + item + (comma === undefined ? '' : ',') + tail });
+  edits.push({ at: end, to: end, text: lead + body + (comma === undefined ? '' : ',') + tail });
   return edits;
 }
 
@@ -280,11 +300,6 @@ function apply(text: string, edits: readonly Edit[]): string {
     .reverse()
     .sort((a, b) => b.at - a.at)
     .reduce((current, edit) => current.slice(0, edit.at) + edit.text + current.slice(edit.to), text);
-}
-
-/** One group on one line, so that the whole registration is a line per event. */
-function compact(value: unknown): string {
-  return JSON.stringify(value);
 }
 
 function isRecord(value: unknown): value is Record<string, unknown> {

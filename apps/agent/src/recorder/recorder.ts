@@ -1,5 +1,3 @@
-import { homedir } from 'node:os';
-import { join } from 'node:path';
 import type { Clock, Random } from '@nd7/entry';
 import { NO_OPINION, readHook } from '@nd7/hooks';
 import type { HookReading } from '@nd7/hooks';
@@ -16,6 +14,7 @@ import { clientAlive, speaker, unnamedSession } from './peer.js';
 import type { Speaker } from './peer.js';
 import { Sessions } from './sessions.js';
 import type { Recorded, SessionWriter } from './session.js';
+import { userSettingsFolder } from './settings-paths.js';
 import { silencedBy } from './settings-watch.js';
 import type { ShipHost, ShipLoop } from './ship-loop.js';
 import { Watch } from './watch.js';
@@ -54,7 +53,7 @@ export class Recorder implements ShipHost {
     this.started = options.clock.now();
     this.sessions = new Sessions(options.home, options, options.make, (session) => this.shipLoop?.notice(session.id));
     this.shipLoop = options.ship?.(this);
-    const userSettings = options.userSettings ?? join(process.env['CLAUDE_CONFIG_DIR'] ?? join(homedir(), '.claude'));
+    const userSettings = options.userSettings ?? userSettingsFolder(process.env);
     this.watch = new Watch({ sessions: this.sessions, clock: options.clock, home: options.home.root, userSettings, warn: options.warn });
   }
 

@@ -1,0 +1,72 @@
+import { realpathSync } from 'node:fs';
+import type { Command } from 'commander';
+import type { SettingsChange } from '@nd7/hooks';
+import type { Io } from '../cli/io.js';
+
+interface UninstallOptions {
+  settings?: string;
+  dryRun?: boolean;
+}
+
+/** `nd7 uninstall`: gives every settings file back as it was; recordings stay. */
+export function register(program: Command, io: Io): void {
+  program
+    .command('uninstall')
+    .description('detach from every agent (settings get back their exact bytes; recordings stay)')
+    .option('--settings <file>', 'detach from this settings file only')
+    .option('-n, --dry-run', 'show what would change and write nothing')
+    .action((options: UninstallOptions) => uninstall(io, options));
+}
+
+async function uninstall(io: Io, options: UninstallOptions): Promise<void> {
+  const { attachedFiles, uninstallClaudeCode } = await import('@nd7/hooks');
+  const { settingsPath } = await import('../recorder/settings-paths.js');
+  // Besides the files nd7 remembers: the places where it would have been attached, should its memory be gone.
+  const guesses = (['user', 'project'] as const).map((scope) => settingsPath(scope, io.env, io.cwd));
+  const files = options.settings !== undefined ? [options.settings] : unique([...attachedFiles(io.home), ...guesses]);
+  const dryRun = options.dryRun === true;
+  const changes: SettingsChange[] = [];
+  const failures: { settings: string; error: string }[] = [];
+  for (const settingsFile of files) {
+    try {
+      const change = uninstallClaudeCode({ settingsPath: settingsFile, home: io.home, dryRun });
+      if (change.changed) changes.push(change);
+    } catch (error) {
+      failures.push({ settings: settingsFile, error: error instanceof Error ? error.message : String(error) });
+    }
+  }
+  let recorder: 'stopped' | 'not running' | 'kept' = 'kept';
+  if (options.settings === undefined && !dryRun && failures.length === 0) {
+    const { askJson } = await import('../recorder/client.js');
+    recorder = (await askJson(io.home, 'stop')) === undefined ? 'not running' : 'stopped';
+  }
+  if (failures.length > 0) io.setExit(1);
+  if (io.isJson) {
+    io.json({
+      dry_run: dryRun,
+      changed: changes.map(({ path, restored, after }) => ({ settings: path, restored, removed_file: after === undefined })),
+      failed: failures,
+      recorder,
+    });
+    return;
+  }
+  for (const { path, restored, after } of changes)
+    io.out(`${dryRun ? 'Would detach' : 'Detached'} from ${path}: ${after === undefined ? 'the file is nd7’s own and goes' : restored === 'exact' ? 'the bytes from before nd7' : 'nd7’s entries removed, the rest as it stands'}.`);
+  for (const { error } of failures) io.err(`nd7: ${error}`);
+  if (changes.length === 0 && failures.length === 0) io.out('nd7 is attached nowhere; nothing to change.');
+  if (recorder === 'stopped') io.out('The recorder has been stopped.');
+  io.out(`Recordings stay in ${io.home}.`);
+}
+
+function unique(files: readonly string[]): string[] {
+  const seen = new Set<string>();
+  return files.filter((file) => {
+    let real = file;
+    try {
+      real = realpathSync(file);
+    } catch {
+      // not there: nothing to remove either
+    }
+    return !seen.has(real) && seen.add(real);
+  });
+}
