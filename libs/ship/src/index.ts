@@ -1,0 +1,22 @@
+/**
+ * Shipping: deliver a session's segments to a vault until a verified receipt is held for every entry (docs/format.md, docs/receipt.md).
+ *
+ * It promises: nothing counts as shipped before its receipt was verified under the pinned key and is on the disk; nothing acknowledged is sent
+ * again, unless the vault has lost it, which is an alarm; a kill at any moment loses nothing and sends the same cut again; a vault that lies makes it
+ * stop with a ShipError and everything kept. It does not verify seals (the vault and `@nd7/verify` do) and writes nothing into a log.
+ * Called by the recorder and by `nd7 enrol`, `nd7 ship`.
+ */
+export { VaultClient } from './client.js';
+export type { MachineAccess, StatementAnswer, VaultClientOptions } from './client.js';
+export { enrol, nameHash } from './enrol.js';
+export type { Enrolled, EnrolOptions } from './enrol.js';
+export { ShipError, VaultError } from './error.js';
+export type { ShipCode, VaultCode } from './error.js';
+export { ShipLoop } from './loop.js';
+export type { ShipLoopOptions } from './loop.js';
+export { Outbox } from './outbox.js';
+export { Shipper } from './shipper.js';
+export type { Alarm, ShipEvent, ShipperOptions, ShippedSegment, ShipReport } from './shipper.js';
+export type { SessionSource } from './cut.js';
+export { readVaultFile, trustOf } from './vault-file.js';
+export type { VaultFile } from './vault-file.js';

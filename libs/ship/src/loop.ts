@@ -1,0 +1,252 @@
+import type { Clock, Random } from '@nd7/entry';
+import type { Signer } from '@nd7/tlog';
+import { join } from 'node:path';
+import { VaultClient } from './client.js';
+import type { SessionSource } from './cut.js';
+import { ShipError } from './error.js';
+import { backOff, pause, type RetryPlan, type Sleep } from './retry.js';
+import { Shipper, type Alarm, type ShipReport } from './shipper.js';
+import { trustOf, type VaultFile } from './vault-file.js';
+
+export interface ShipLoopOptions {
+  /** `$ND7_HOME`. */
+  home: string;
+  vault: VaultFile;
+  /** The machine's key. */
+  signer: Signer;
+  clock: Clock;
+  random: Random;
+  /** A session's log. May throw: it is asked again at the next try. */
+  source(session: string): SessionSource | Promise<SessionSource>;
+  /** From the first notice to the cut, milliseconds; a session whose first key is not pinned is shipped at once. */
+  delayMs?: number;
+  retry?: RetryPlan;
+  receiptWaitMs?: number;
+  timeoutMs?: number;
+  sleep?: Sleep;
+  onAlarm?: (session: string, alarm: Alarm) => void;
+  onShipped?: (session: string, report: ShipReport) => void;
+  /** A session that is given up until it is flushed. */
+  onFailure?: (session: string, error: ShipError) => void;
+}
+
+/** What the loop knows of one session; written by the loop only. */
+interface Tracked {
+  session: string;
+  shipper?: Shipper;
+  timer?: ReturnType<typeof setTimeout>;
+  /** A pass under way. */
+  running?: Promise<void>;
+  /** Entries came during the pass. */
+  again: boolean;
+  /** Tries in a row that came to nothing. */
+  failures: number;
+  report?: ShipReport;
+  problem?: string;
+  /** Why it is given up. */
+  error?: ShipError;
+  /** Told when a pass is over. */
+  watchers: Set<() => void>;
+}
+
+/** Waits between tries of one session that do not get through. */
+const BACK_OFF: RetryPlan = { attempts: Infinity, baseMs: 1000, capMs: 60_000 };
+/** Passes under way at once. */
+const WIDTH = 2;
+
+/**
+ * Ships many sessions as their entries come: the recorder tells it of entries, it cuts, sends and waits, tries again with growing pauses, and gives a session
+ * up on a ShipError until somebody asks for it. It never throws into its caller.
+ */
+export class ShipLoop {
+  readonly #tracked = new Map<string, Tracked>();
+  readonly #stop = new AbortController();
+  readonly #client: VaultClient;
+  readonly #queue: (() => void)[] = [];
+  #free = WIDTH;
+
+  constructor(private readonly options: ShipLoopOptions) {
+    const { vault, signer, clock, random, timeoutMs } = options;
+    const access = { machine: vault.machine, token: vault.token, signer };
+    this.#client = new VaultClient({
+      url: vault.url,
+      access,
+      clock,
+      random,
+      signal: this.#stop.signal,
+      ...(timeoutMs !== undefined && { timeoutMs }),
+    });
+  }
+
+  /** New entries stand in a session's log. */
+  notice(session: string): void {
+    const tracked = this.#track(session);
+    if (tracked.error !== undefined || this.#stop.signal.aborted) return;
+    if (tracked.running !== undefined) tracked.again = true;
+    else if (tracked.timer === undefined)
+      this.#schedule(tracked, tracked.shipper?.isPinned === true ? (this.options.delayMs ?? 1000) : 0);
+  }
+
+  /** True as soon as a verified receipt pins the session's first key; false after the time, or at once where it is given up. */
+  async pinned(session: string, timeoutMs: number): Promise<boolean> {
+    const tracked = this.#track(session);
+    const isPinned = (): boolean => tracked.shipper?.isPinned === true;
+    if (isPinned()) return true;
+    this.notice(session);
+    return new Promise((resolve) => {
+      const settle = (answer: boolean): void => {
+        clearTimeout(timer);
+        tracked.watchers.delete(look);
+        resolve(answer);
+      };
+      const look = (): void => {
+        if (isPinned()) settle(true);
+        else if (tracked.error !== undefined || this.#stop.signal.aborted) settle(false);
+      };
+      const timer = setTimeout(() => settle(isPinned()), timeoutMs);
+      tracked.watchers.add(look);
+      look();
+    });
+  }
+
+  /** Ships what there is now, of all sessions it has been told of where none is named; those given up are tried again. Resolves when that is done or has failed. */
+  async flush(
+    sessions?: readonly string[],
+  ): Promise<Record<string, ShipReport | { session: string; state: 'failed'; code: string; problem: string }>> {
+    const all = (sessions ?? [...this.#tracked.keys()]).map((session) => this.#track(session));
+    await Promise.all(
+      all.map(async (tracked) => {
+        delete tracked.error;
+        await tracked.running;
+        this.#schedule(tracked, undefined);
+        await (tracked.running ??= this.#run(tracked));
+      }),
+    );
+    return Object.fromEntries(all.map((tracked) => [tracked.session, this.#outcome(tracked)]));
+  }
+
+  /** For `nd7 status`. */
+  status(): Record<string, unknown> {
+    const { url, origin } = this.options.vault;
+    const sessions = [...this.#tracked.values()].map((tracked) => ({
+      session: tracked.session,
+      state: tracked.error ? 'failed' : tracked.running ? 'shipping' : (tracked.report?.state ?? 'waiting'),
+      acknowledged: tracked.shipper?.acknowledged ?? 0,
+      pinned: tracked.shipper?.isPinned ?? false,
+      failures: tracked.failures,
+      ...(tracked.error && { code: tracked.error.code }),
+      ...((tracked.error?.message ?? tracked.problem) !== undefined && {
+        problem: tracked.error?.message ?? tracked.problem,
+      }),
+    }));
+    return { url, origin, sessions };
+  }
+
+  /** Ends what is under way. What was not acknowledged is on the disk and goes on at the next start. */
+  async stop(): Promise<void> {
+    this.#stop.abort();
+    for (const tracked of this.#tracked.values()) this.#schedule(tracked, undefined);
+    await Promise.all([...this.#tracked.values()].map(({ running }) => running));
+    for (const tracked of this.#tracked.values()) for (const watcher of [...tracked.watchers]) watcher();
+  }
+
+  #track(session: string): Tracked {
+    const known = this.#tracked.get(session);
+    if (known !== undefined) return known;
+    const tracked: Tracked = { session, again: false, failures: 0, watchers: new Set() };
+    this.#tracked.set(session, tracked);
+    return tracked;
+  }
+
+  /** The next pass in so many milliseconds; none with undefined. */
+  #schedule(tracked: Tracked, delay: number | undefined): void {
+    clearTimeout(tracked.timer);
+    delete tracked.timer;
+    if (delay === undefined || this.#stop.signal.aborted) return;
+    tracked.timer = setTimeout(() => {
+      delete tracked.timer;
+      tracked.running ??= this.#run(tracked);
+    }, delay);
+  }
+
+  async #run(tracked: Tracked): Promise<void> {
+    tracked.again = false;
+    const delay = await this.#inTurn(() => this.#pass(tracked));
+    delete tracked.running;
+    for (const watcher of [...tracked.watchers]) watcher();
+    if (tracked.error === undefined && (delay !== undefined || tracked.again))
+      this.#schedule(tracked, delay ?? this.options.delayMs ?? 1000);
+  }
+
+  /** One pass; how long to wait before the next, where one is needed. */
+  async #pass(tracked: Tracked): Promise<number | undefined> {
+    const { onShipped, onFailure, random } = this.options;
+    try {
+      if (this.#stop.signal.aborted) return undefined;
+      tracked.shipper ??= await this.#shipper(tracked.session);
+      const report = await tracked.shipper.ship();
+      tracked.report = report;
+      delete tracked.problem;
+      if (report.problem !== undefined) tracked.problem = report.problem;
+      if (report.segments.length > 0) onShipped?.(tracked.session, report);
+      tracked.failures = report.state === 'offline' ? tracked.failures + 1 : 0;
+      if (report.state === 'shipped') return undefined;
+      if (report.state === 'pending') return 1000;
+      return Math.max(backOff(tracked.failures, BACK_OFF, random), report.retryAfter ?? 0);
+    } catch (error) {
+      if (error instanceof ShipError && error.code !== 'io') {
+        tracked.error = error;
+        onFailure?.(tracked.session, error);
+        return undefined;
+      }
+      // The log or the disk did not let us: that may pass.
+      tracked.failures += 1;
+      tracked.problem = error instanceof Error ? error.message : String(error);
+      return backOff(tracked.failures, BACK_OFF, random);
+    }
+  }
+
+  async #shipper(session: string): Promise<Shipper> {
+    const { home, vault, signer, clock, random, retry, receiptWaitMs, sleep = pause, onAlarm } = this.options;
+    return new Shipper({
+      source: await this.options.source(session),
+      client: this.#client,
+      signer,
+      origin: vault.origin,
+      trust: trustOf(vault),
+      outbox: join(home, 'outbox', session),
+      receipts: join(home, 'sessions', session, 'receipts'),
+      clock,
+      random,
+      sleep,
+      signal: this.#stop.signal,
+      ...(retry && { retry }),
+      ...(receiptWaitMs !== undefined && { receiptWaitMs }),
+      ...(onAlarm && {
+        onEvent: (event) => {
+          if (event.type === 'alarm') onAlarm(session, event.alarm);
+        },
+      }),
+    });
+  }
+
+  async #inTurn<T>(task: () => Promise<T>): Promise<T> {
+    if (this.#free > 0) this.#free -= 1;
+    else await new Promise<void>((resolve) => this.#queue.push(resolve));
+    try {
+      return await task();
+    } finally {
+      const next = this.#queue.shift();
+      if (next === undefined) this.#free += 1;
+      else next();
+    }
+  }
+
+  #outcome(tracked: Tracked): ShipReport | { session: string; state: 'failed'; code: string; problem: string } {
+    const { session, error, report, problem } = tracked;
+    if (error !== undefined) return { session, state: 'failed', code: error.code, problem: error.message };
+    if (report === undefined || problem !== report.problem)
+      return { session, state: 'failed', code: 'io', problem: problem ?? 'nothing was tried' };
+    return report;
+  }
+}
