@@ -19,9 +19,18 @@ async function doctor(io: Io): Promise<void> {
     return;
   }
   for (const { name, state, text, next } of checks) {
-    const word = state === 'ok' ? io.paint('green', 'ok  ') : state === 'note' ? io.paint('yellow', 'note') : io.paint('red', 'BAD ');
+    const word =
+      state === 'ok'
+        ? io.paint('green', 'ok  ')
+        : state === 'note'
+          ? io.paint('yellow', 'note')
+          : io.paint('red', 'BAD ');
     io.out(`${word}  ${name.padEnd(21)} ${text}`);
     if (next !== undefined) io.out(`      ${''.padEnd(21)} → ${next}`);
   }
-  io.out(bad === 0 ? 'Everything recording needs is in order.' : `${bad} ${bad === 1 ? 'thing needs' : 'things need'} mending.`);
+  io.out(
+    bad === 0
+      ? 'Everything recording needs is in order.'
+      : `${bad} ${bad === 1 ? 'thing needs' : 'things need'} mending.`,
+  );
 }

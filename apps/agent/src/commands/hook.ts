@@ -19,20 +19,36 @@ export async function main(argv: readonly string[]): Promise<number> {
   }
   const home = options.home ?? nd7Home();
   const { payload, took } = await readPayload(process.stdin);
-  const env = Object.fromEntries(PASSED.flatMap((name) => (process.env[name] === undefined ? [] : [[name, process.env[name]]]))) as Record<string, string>;
-  const answer = (options.alone ? undefined : await ask(home, options.agent, env, payload, took)) ?? (await alone(home, options, env, payload, took));
+  const env = Object.fromEntries(
+    PASSED.flatMap((name) => (process.env[name] === undefined ? [] : [[name, process.env[name]]])),
+  ) as Record<string, string>;
+  const answer =
+    (options.alone ? undefined : await ask(home, options.agent, env, payload, took)) ??
+    (await alone(home, options, env, payload, took));
   process.stdout.write(answer.stdout);
   process.stderr.write(answer.stderr);
   return answer.exit;
 }
 
-function ask(home: string, agent: string, env: Record<string, string>, payload: Uint8Array, took: string): Promise<Answer | undefined> {
+function ask(
+  home: string,
+  agent: string,
+  env: Record<string, string>,
+  payload: Uint8Array,
+  took: string,
+): Promise<Answer | undefined> {
   const meta: Record<string, string> = { agent, ppid: String(process.ppid), took };
   for (const [name, value] of Object.entries(env)) meta[`env.${name}`] = value;
   return askRecorder(home, 'hook', { meta, payload, timeoutMs: ANSWER_MS });
 }
 
-async function alone(home: string, options: Options, env: Record<string, string>, payload: Uint8Array, took: string): Promise<Answer> {
+async function alone(
+  home: string,
+  options: Options,
+  env: Record<string, string>,
+  payload: Uint8Array,
+  took: string,
+): Promise<Answer> {
   const { recordAlone } = await import('../recorder/alone.js');
   return recordAlone({ home, agent: options.agent, env, payload, took, startRecorder: !options.alone });
 }

@@ -36,7 +36,8 @@ async function init(io: Io, options: InitOptions): Promise<void> {
   await noteOthers(io, path);
   if (plan.changed) await show(io, plan);
   if (options.dryRun === true) return report(io, { ...plan, scope, written: false });
-  if (plan.changed && options.yes !== true && !(await agreed(io, path))) throw new CliError(1, 'nothing was changed', 'run `nd7 init --yes` to write without being asked');
+  if (plan.changed && options.yes !== true && !(await agreed(io, path)))
+    throw new CliError(1, 'nothing was changed', 'run `nd7 init --yes` to write without being asked');
 
   const { machineKey, openHome } = await import('@nd7/journal');
   const home = openHome(io.home);
@@ -46,16 +47,29 @@ async function init(io: Io, options: InitOptions): Promise<void> {
   report(io, { ...change, scope, written: change.changed, shim: command.shim, problem: command.problem });
   if (io.isJson) return;
   const events = Object.values(CLAUDE_EVENTS).filter((event) => event.register).length;
-  io.out(change.changed ? `Attached to Claude Code: ${events} hook events in ${path}.` : `Already attached in ${path}; nothing to change.`);
-  if (command.problem !== undefined) io.out(io.paint('yellow', `The hook runs as a Node process (slower): ${command.problem}.`));
-  if (scope === 'project') io.out('The command names a path of this machine: keep this settings file out of what others check out, or use `nd7 init` without --project.');
-  io.out(`Sessions are kept in ${io.home}. Next: start claude as always, then \`nd7 sessions\`. \`nd7 doctor\` proves that the hooks fire.`);
+  io.out(
+    change.changed
+      ? `Attached to Claude Code: ${events} hook events in ${path}.`
+      : `Already attached in ${path}; nothing to change.`,
+  );
+  if (command.problem !== undefined)
+    io.out(io.paint('yellow', `The hook runs as a Node process (slower): ${command.problem}.`));
+  if (scope === 'project')
+    io.out(
+      'The command names a path of this machine: keep this settings file out of what others check out, or use `nd7 init` without --project.',
+    );
+  io.out(
+    `Sessions are kept in ${io.home}. Next: start claude as always, then \`nd7 sessions\`. \`nd7 doctor\` proves that the hooks fire.`,
+  );
 }
 
 function scopeOf(options: InitOptions): Scope {
-  if (options.project === true && options.managed === true) throw new CliError(2, '--project and --managed exclude each other');
-  if (options.settings !== undefined && (options.project === true || options.managed === true)) throw new CliError(2, '--settings names the file itself: leave --project and --managed out');
-  if (options.managed === true && process.geteuid?.() !== 0) throw new CliError(1, 'managed settings belong to root', 'run it as root: sudo nd7 init --managed');
+  if (options.project === true && options.managed === true)
+    throw new CliError(2, '--project and --managed exclude each other');
+  if (options.settings !== undefined && (options.project === true || options.managed === true))
+    throw new CliError(2, '--settings names the file itself: leave --project and --managed out');
+  if (options.managed === true && process.geteuid?.() !== 0)
+    throw new CliError(1, 'managed settings belong to root', 'run it as root: sudo nd7 init --managed');
   return options.managed === true ? 'managed' : options.project === true ? 'project' : 'user';
 }
 
@@ -63,7 +77,10 @@ function scopeOf(options: InitOptions): Scope {
 async function noteOthers(io: Io, path: string): Promise<void> {
   const { attachedFiles } = await import('@nd7/hooks');
   const others = attachedFiles(io.home).filter((file) => file !== path);
-  if (others.length > 0 && !io.isJson) io.err(`Note: nd7 is attached in ${others.join(', ')} already. Claude Code runs the same hook once; \`nd7 uninstall\` removes all of them.`);
+  if (others.length > 0 && !io.isJson)
+    io.err(
+      `Note: nd7 is attached in ${others.join(', ')} already. Claude Code runs the same hook once; \`nd7 uninstall\` removes all of them.`,
+    );
 }
 
 async function show(io: Io, change: SettingsChange): Promise<void> {
@@ -77,12 +94,20 @@ async function show(io: Io, change: SettingsChange): Promise<void> {
 }
 
 async function agreed(io: Io, path: string): Promise<boolean> {
-  if (io.isJson || !io.isTerminal || process.stdin.isTTY !== true) throw new CliError(2, `nothing was changed: ${path} is to be written, and there is nobody to ask`, 'add --yes to write, or --dry-run to look');
+  if (io.isJson || !io.isTerminal || process.stdin.isTTY !== true)
+    throw new CliError(
+      2,
+      `nothing was changed: ${path} is to be written, and there is nobody to ask`,
+      'add --yes to write, or --dry-run to look',
+    );
   const { confirm } = await import('@inquirer/prompts');
   return confirm({ message: `Write this to ${path}?`, default: true });
 }
 
-function report(io: Io, result: SettingsChange & { scope: Scope; written: boolean; shim?: string | undefined; problem?: string | undefined }): void {
+function report(
+  io: Io,
+  result: SettingsChange & { scope: Scope; written: boolean; shim?: string | undefined; problem?: string | undefined },
+): void {
   if (!io.isJson) {
     if (!result.written && result.changed) io.out('Nothing was written (--dry-run).');
     return;
@@ -101,5 +126,8 @@ function report(io: Io, result: SettingsChange & { scope: Scope; written: boolea
 
 /** Text of a file shown on a terminal: control characters cannot act. */
 function visible(text: string): string {
-  return text.replace(/[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u202a-\u202e\u2066-\u2069]/g, (c) => `\\u${c.charCodeAt(0).toString(16).padStart(4, '0')}`);
+  return text.replace(
+    /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u202a-\u202e\u2066-\u2069]/g,
+    (c) => `\\u${c.charCodeAt(0).toString(16).padStart(4, '0')}`,
+  );
 }

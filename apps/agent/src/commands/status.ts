@@ -34,21 +34,37 @@ async function status(io: Io): Promise<void> {
   const receipt = await lastReceipt(home);
   const sessions = listSessions(home).length;
   if (io.isJson) {
-    io.json({ home: io.home, recorder: recorder ?? null, attached, sessions, hooks: fired, enrolled, unshipped: enrolled ? unshipped : null, last_receipt: receipt ?? null });
+    io.json({
+      home: io.home,
+      recorder: recorder ?? null,
+      attached,
+      sessions,
+      hooks: fired,
+      enrolled,
+      unshipped: enrolled ? unshipped : null,
+      last_receipt: receipt ?? null,
+    });
     return;
   }
   if (recorder === undefined) io.out(`Recorder   ${io.paint('yellow', 'not running')} (the next hook starts it)`);
   else {
     const open = recorder['sessions'] as unknown[];
-    io.out(`Recorder   ${io.paint('green', 'running')}, process ${String(recorder['pid'])}, ${open.length} open ${open.length === 1 ? 'session' : 'sessions'}, recording ${String(recorder['recording'])}`);
+    io.out(
+      `Recorder   ${io.paint('green', 'running')}, process ${String(recorder['pid'])}, ${open.length} open ${open.length === 1 ? 'session' : 'sessions'}, recording ${String(recorder['recording'])}`,
+    );
   }
   io.out(`Home       ${io.home}, ${sessions} ${sessions === 1 ? 'session' : 'sessions'}`);
   io.out(`Attached   ${attached.length === 0 ? io.paint('yellow', 'nowhere: run `nd7 init`') : attached.join(', ')}`);
   showFired(io, fired);
   if (!enrolled) io.out('Vault      this machine is not enrolled: what is recorded rests on this disk alone');
   else {
-    const behind = unshipped.entries === 0 ? io.paint('green', 'everything is shipped') : `${unshipped.entries} entries of ${unshipped.sessions} sessions not shipped, for ${unshipped.seconds} s`;
-    io.out(`Vault      ${behind}${receipt === undefined ? '; no receipt yet' : `; last receipt ${receipt.time} (${receipt.session}, ${receipt.entries} entries)`}`);
+    const behind =
+      unshipped.entries === 0
+        ? io.paint('green', 'everything is shipped')
+        : `${unshipped.entries} entries of ${unshipped.sessions} sessions not shipped, for ${unshipped.seconds} s`;
+    io.out(
+      `Vault      ${behind}${receipt === undefined ? '; no receipt yet' : `; last receipt ${receipt.time} (${receipt.session}, ${receipt.entries} entries)`}`,
+    );
     const problem = (recorder?.['ship'] as { problem?: unknown } | null | undefined)?.problem;
     if (typeof problem === 'string') io.out(`           ${io.paint('red', problem)}`);
   }
@@ -61,7 +77,9 @@ function showFired(io: Io, fired: readonly Fired[]): void {
   }
   io.out('Hooks that fired lately:');
   for (const { agent, event, last_time, entries, session } of fired.slice(0, 40))
-    io.out(`  ${agent.padEnd(12)} ${event.slice(0, 40).padEnd(22)} ${last_time}  ${String(entries).padStart(5)}  ${session}`);
+    io.out(
+      `  ${agent.padEnd(12)} ${event.slice(0, 40).padEnd(22)} ${last_time}  ${String(entries).padStart(5)}  ${session}`,
+    );
 }
 
 async function unshippedOf(home: import('@nd7/journal').Home): Promise<Unshipped> {
@@ -78,7 +96,9 @@ async function unshippedOf(home: import('@nd7/journal').Home): Promise<Unshipped
   return sum;
 }
 
-async function lastReceipt(home: import('@nd7/journal').Home): Promise<{ session: string; entries: number; time: string } | undefined> {
+async function lastReceipt(
+  home: import('@nd7/journal').Home,
+): Promise<{ session: string; entries: number; time: string } | undefined> {
   const { listSessions, readReceipts } = await import('@nd7/journal');
   let newest: { session: string; entries: number; time: string } | undefined;
   for (const { session } of listSessions(home)) {

@@ -44,14 +44,20 @@ async function uninstall(io: Io, options: UninstallOptions): Promise<void> {
   if (io.isJson) {
     io.json({
       dry_run: dryRun,
-      changed: changes.map(({ path, restored, after }) => ({ settings: path, restored, removed_file: after === undefined })),
+      changed: changes.map(({ path, restored, after }) => ({
+        settings: path,
+        restored,
+        removed_file: after === undefined,
+      })),
       failed: failures,
       recorder,
     });
     return;
   }
   for (const { path, restored, after } of changes)
-    io.out(`${dryRun ? 'Would detach' : 'Detached'} from ${path}: ${after === undefined ? 'the file is nd7’s own and goes' : restored === 'exact' ? 'the bytes from before nd7' : 'nd7’s entries removed, the rest as it stands'}.`);
+    io.out(
+      `${dryRun ? 'Would detach' : 'Detached'} from ${path}: ${after === undefined ? 'the file is nd7’s own and goes' : restored === 'exact' ? 'the bytes from before nd7' : 'nd7’s entries removed, the rest as it stands'}.`,
+    );
   for (const { error } of failures) io.err(`nd7: ${error}`);
   if (changes.length === 0 && failures.length === 0) io.out('nd7 is attached nowhere; nothing to change.');
   if (recorder === 'stopped') io.out('The recorder has been stopped.');

@@ -5,7 +5,8 @@ import type { Home, Journal } from '@nd7/journal';
 import { systemClock, systemRandom } from '@nd7/signing';
 import { VERSION } from '../cli/version.js';
 import { readConfig } from './config.js';
-import { draftMaker, recorderDraft } from './draft.js';
+import type { RecorderConfig } from './config.js';
+import { draftMaker, recorderDraft, rememberSecrets } from './draft.js';
 import type { Answer } from './frames.js';
 import { markMissed } from './missed.js';
 import { markClosed, markOpen } from './open-marks.js';
@@ -38,15 +39,23 @@ export async function recordAlone(request: AloneRequest): Promise<Answer> {
     const home = openHome(request.home);
     const journal = await openFor(home, reading, who, request.env);
     try {
-      return await append(home, journal, reading, who, config.recording);
+      return await append(home, journal, reading, who, config);
     } finally {
       await journal.close();
     }
   } catch (error) {
     const text = error instanceof Error ? error.message : String(error);
-    markMissed(request.home, { session: reading.session, agent: reading.adapter.agent, reason: (error as { code?: string }).code ?? 'error' });
+    markMissed(request.home, {
+      session: reading.session,
+      agent: reading.adapter.agent,
+      reason: (error as { code?: string }).code ?? 'error',
+    });
     if (config.recording === 'required' && (!reading.readable || reading.kind === 'tool.before'))
-      return reading.deny(`nd7 could not record this call, and the policy here is "recording": "required": ${text}. Run \`nd7 doctor\` in a terminal to mend it.`) ?? NO_OPINION;
+      return (
+        reading.deny(
+          `nd7 could not record this call, and the policy here is "recording": "required": ${text}. Run \`nd7 doctor\` in a terminal to mend it.`,
+        ) ?? NO_OPINION
+      );
     return { exit: 0, stdout: '', stderr: `nd7: not recorded: ${text}\n` };
   }
 }
@@ -54,7 +63,12 @@ export async function recordAlone(request: AloneRequest): Promise<Answer> {
 async function openFor(home: Home, reading: HookReading, who: Speaker, env: Record<string, string>): Promise<Journal> {
   const { adapter, facts } = reading;
   const project = adapter.env.project === undefined ? undefined : env[adapter.env.project];
-  const start = { agent: adapter.agent, ...(facts.cwd === undefined ? {} : { cwd: facts.cwd }), ...(project === undefined ? {} : { project }), nd7: VERSION };
+  const start = {
+    agent: adapter.agent,
+    ...(facts.cwd === undefined ? {} : { cwd: facts.cwd }),
+    ...(project === undefined ? {} : { project }),
+    nd7: VERSION,
+  };
   const options = { clock: systemClock, random: systemRandom, machine: machineKey(home), start };
   const unnamed = unnamedSession(adapter.agent, who.client);
   const asked = reading.session ?? unnamed;
@@ -67,17 +81,41 @@ async function openFor(home: Home, reading: HookReading, who: Speaker, env: Reco
   }
 }
 
-async function append(home: Home, journal: Journal, reading: HookReading, who: Speaker, recording: 'best-effort' | 'required'): Promise<Answer> {
+async function append(
+  home: Home,
+  journal: Journal,
+  reading: HookReading,
+  who: Speaker,
+  config: RecorderConfig,
+): Promise<Answer> {
   const took = systemClock.now();
-  const drafts = [draftMaker()(reading, { ...who.peer, ...reading.marks, alone: true }, took)];
+  const make = draftMaker({
+    memory: await rememberSecrets(home, journal.session),
+    rules: () => config.detach,
+    random: systemRandom,
+  });
+  const drafts = [make(reading, { ...who.peer, ...reading.marks, alone: true }, took)];
   const ending = reading.kind === 'session.end';
   if (ending) drafts.push(recorderDraft(took, 'session.end', { reason: 'client ended', by: 'hook' }));
   let answer: Answer = NO_OPINION;
-  const silencing = reading.facts.event === 'ConfigChange' && reading.facts.filePath !== undefined ? silencedBy(reading.facts.filePath, home.root) : undefined;
+  const silencing =
+    reading.facts.event === 'ConfigChange' && reading.facts.filePath !== undefined
+      ? silencedBy(reading.facts.filePath, home.root)
+      : undefined;
   if (silencing !== undefined) {
-    const refused = recording === 'required' && reading.facts.source !== 'policy_settings';
-    drafts.push(recorderDraft(took, 'alarm', { reason: refused ? 'silencing refused' : 'silencing', how: silencing.how, file: silencing.file }));
-    if (refused) answer = reading.deny(`nd7: this change to ${silencing.file} would silence the recorder while recording is required; it is not applied.`) ?? NO_OPINION;
+    const refused = config.recording === 'required' && reading.facts.source !== 'policy_settings';
+    drafts.push(
+      recorderDraft(took, 'alarm', {
+        reason: refused ? 'silencing refused' : 'silencing',
+        how: silencing.how,
+        file: silencing.file,
+      }),
+    );
+    if (refused)
+      answer =
+        reading.deny(
+          `nd7: this change to ${silencing.file} would silence the recorder while recording is required; it is not applied.`,
+        ) ?? NO_OPINION;
   }
   await journal.append(drafts, { sync: true });
   if (ending) {

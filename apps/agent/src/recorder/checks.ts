@@ -33,7 +33,22 @@ const LOW_SPACE = 100 * 1000 * 1000;
 /** All checks, in the order in which a failure explains the ones after it. Never throws. */
 export async function allChecks(at: Surroundings): Promise<Check[]> {
   const checks: Check[] = [];
-  for (const run of [node, home, space, config, shim, attached, silenced, managedOnly, rewriters, socket, firing, troubles, vault, postgres]) {
+  for (const run of [
+    node,
+    home,
+    space,
+    config,
+    shim,
+    attached,
+    silenced,
+    managedOnly,
+    rewriters,
+    socket,
+    firing,
+    troubles,
+    vault,
+    postgres,
+  ]) {
     try {
       checks.push(...[await run(at)].flat());
     } catch (error) {
@@ -48,7 +63,12 @@ function node(): Check {
   const fine = major > MIN_NODE[0] || (major === MIN_NODE[0] && minor >= MIN_NODE[1]);
   return fine
     ? { name: 'node', state: 'ok', text: `Node ${process.versions.node}` }
-    : { name: 'node', state: 'bad', text: `Node ${process.versions.node} is too old`, next: `install Node ${MIN_NODE.join('.')} or newer` };
+    : {
+        name: 'node',
+        state: 'bad',
+        text: `Node ${process.versions.node} is too old`,
+        next: `install Node ${MIN_NODE.join('.')} or newer`,
+      };
 }
 
 function home(at: Surroundings): Check {
@@ -60,13 +80,24 @@ function space(at: Surroundings): Check {
   const { bavail, bsize } = statfsSync(existsSync(at.home) ? at.home : dirname(at.home));
   const free = bavail * bsize;
   const text = `${Math.floor(free / 1e6).toLocaleString('en')} MB free for ${at.home}`;
-  return free >= LOW_SPACE ? { name: 'space', state: 'ok', text } : { name: 'space', state: 'bad', text, next: 'make room: entries that cannot be written become gaps' };
+  return free >= LOW_SPACE
+    ? { name: 'space', state: 'ok', text }
+    : { name: 'space', state: 'bad', text, next: 'make room: entries that cannot be written become gaps' };
 }
 
 function config(at: Surroundings): Check {
   const { recording, problem } = readConfig(at.home);
-  if (problem !== undefined) return { name: 'config', state: 'bad', text: `${problem}; "recording": "required" holds until it is mended`, next: `mend ${join(at.home, 'config.json')}, e.g. {"recording": "best-effort"}` };
-  const text = recording === 'required' ? 'recording is required: a tool call that cannot be recorded is denied' : 'recording is best-effort: a tool call goes on when it cannot be recorded, and a gap tells of it';
+  if (problem !== undefined)
+    return {
+      name: 'config',
+      state: 'bad',
+      text: `${problem}; "recording": "required" holds until it is mended`,
+      next: `mend ${join(at.home, 'config.json')}, e.g. {"recording": "best-effort"}`,
+    };
+  const text =
+    recording === 'required'
+      ? 'recording is required: a tool call that cannot be recorded is denied'
+      : 'recording is best-effort: a tool call goes on when it cannot be recorded, and a gap tells of it';
   return { name: 'config', state: 'ok', text };
 }
 
@@ -78,8 +109,16 @@ function shim(at: Surroundings): Check {
 
 function attached(at: Surroundings): Check[] {
   const managed = settingsPath('managed', at.env, at.cwd);
-  const files = [...new Set([...attachedFiles(at.home), ...(['user', 'project'] as const).map((scope) => settingsPath(scope, at.env, at.cwd)), managed])];
-  const wanted = Object.entries(CLAUDE_EVENTS).filter(([, event]) => event.register).map(([name]) => name);
+  const files = [
+    ...new Set([
+      ...attachedFiles(at.home),
+      ...(['user', 'project'] as const).map((scope) => settingsPath(scope, at.env, at.cwd)),
+      managed,
+    ]),
+  ];
+  const wanted = Object.entries(CLAUDE_EVENTS)
+    .filter(([, event]) => event.register)
+    .map(([name]) => name);
   const checks = files.flatMap((file): Check[] => {
     let hooks: ReturnType<typeof findClaudeHooks>;
     try {
@@ -90,40 +129,87 @@ function attached(at: Surroundings): Check[] {
     if (hooks.length === 0) return [];
     const missing = wanted.filter((event) => !hooks.some((hook) => hook.event === event));
     const broken = hooks.find((hook) => !executable(hook.command));
-    if (broken !== undefined) return [{ name: 'attached', state: 'bad', text: `${file} names ${broken.command}, which cannot be run: every hook fails and no call is recorded`, next: 'run `nd7 init` again' }];
-    if (missing.length > 0) return [{ name: 'attached', state: 'note', text: `${file} lacks ${missing.join(', ')}`, next: 'run `nd7 init` again' }];
+    if (broken !== undefined)
+      return [
+        {
+          name: 'attached',
+          state: 'bad',
+          text: `${file} names ${broken.command}, which cannot be run: every hook fails and no call is recorded`,
+          next: 'run `nd7 init` again',
+        },
+      ];
+    if (missing.length > 0)
+      return [
+        { name: 'attached', state: 'note', text: `${file} lacks ${missing.join(', ')}`, next: 'run `nd7 init` again' },
+      ];
     return [{ name: 'attached', state: 'ok', text: `${file}, ${hooks.length} events` }];
   });
-  return checks.length > 0 ? checks : [{ name: 'attached', state: 'bad', text: 'nd7 is attached to no agent here', next: 'run `nd7 init`' }];
+  return checks.length > 0
+    ? checks
+    : [{ name: 'attached', state: 'bad', text: 'nd7 is attached to no agent here', next: 'run `nd7 init`' }];
 }
 
 /** `disableAllHooks` in any file that the client would read here. */
 function silenced(at: Surroundings): Check[] {
-  const files = [settingsPath('user', at.env, at.cwd), ...['settings.json', 'settings.local.json'].map((name) => join(at.cwd, '.claude', name)), ...managedFiles(at)];
-  const found = files.filter((file) => (valueOf(file) as { disableAllHooks?: unknown } | undefined)?.disableAllHooks === true);
+  const files = [
+    settingsPath('user', at.env, at.cwd),
+    ...['settings.json', 'settings.local.json'].map((name) => join(at.cwd, '.claude', name)),
+    ...managedFiles(at),
+  ];
+  const found = files.filter(
+    (file) => (valueOf(file) as { disableAllHooks?: unknown } | undefined)?.disableAllHooks === true,
+  );
   if (found.length === 0) return [{ name: 'disableAllHooks', state: 'ok', text: 'set nowhere here' }];
-  return found.map((file) => ({ name: 'disableAllHooks', state: 'bad', text: `${file} switches all hooks off: nothing is recorded`, next: 'remove "disableAllHooks" there, or attach with `nd7 init --managed` where no project setting reaches' }));
+  return found.map((file) => ({
+    name: 'disableAllHooks',
+    state: 'bad',
+    text: `${file} switches all hooks off: nothing is recorded`,
+    next: 'remove "disableAllHooks" there, or attach with `nd7 init --managed` where no project setting reaches',
+  }));
 }
 
 function managedOnly(at: Surroundings): Check {
-  const file = managedFiles(at).find((one) => (valueOf(one) as { allowManagedHooksOnly?: unknown } | undefined)?.allowManagedHooksOnly === true);
+  const file = managedFiles(at).find(
+    (one) => (valueOf(one) as { allowManagedHooksOnly?: unknown } | undefined)?.allowManagedHooksOnly === true,
+  );
   if (file === undefined) return { name: 'allowManagedHooksOnly', state: 'ok', text: 'not set on this machine' };
   const managed = managedFiles(at).some((one) => safely(() => findClaudeHooks(one).length, 0) > 0);
   return managed
     ? { name: 'allowManagedHooksOnly', state: 'ok', text: `${file} lets only managed hooks run, and nd7 is among them` }
-    : { name: 'allowManagedHooksOnly', state: 'bad', text: `${file} lets only managed hooks run: nd7's are silently off`, next: 'attach with `nd7 init --managed` as root' };
+    : {
+        name: 'allowManagedHooksOnly',
+        state: 'bad',
+        text: `${file} lets only managed hooks run: nd7's are silently off`,
+        next: 'attach with `nd7 init --managed` as root',
+      };
 }
 
 /** Other hooks before a tool call may rewrite it: what nd7 records is what was said before that. */
 function rewriters(at: Surroundings): Check {
-  const files = [settingsPath('user', at.env, at.cwd), ...['settings.json', 'settings.local.json'].map((name) => join(at.cwd, '.claude', name)), ...managedFiles(at)];
+  const files = [
+    settingsPath('user', at.env, at.cwd),
+    ...['settings.json', 'settings.local.json'].map((name) => join(at.cwd, '.claude', name)),
+    ...managedFiles(at),
+  ];
   const foreign = files.flatMap((file) => {
     const groups = (valueOf(file) as { hooks?: { PreToolUse?: unknown } } | undefined)?.hooks?.PreToolUse;
     if (!Array.isArray(groups)) return [];
-    return groups.flatMap((group: unknown) => ((group as { hooks?: unknown[] } | null)?.hooks ?? []).filter((handler) => !isNd7Handler(handler)).map((handler) => `${String((handler as { command?: unknown; url?: unknown } | null)?.command ?? (handler as { url?: unknown } | null)?.url ?? 'a hook')} (${file})`));
+    return groups.flatMap((group: unknown) =>
+      ((group as { hooks?: unknown[] } | null)?.hooks ?? [])
+        .filter((handler) => !isNd7Handler(handler))
+        .map(
+          (handler) =>
+            `${String((handler as { command?: unknown; url?: unknown } | null)?.command ?? (handler as { url?: unknown } | null)?.url ?? 'a hook')} (${file})`,
+        ),
+    );
   });
   if (foreign.length === 0) return { name: 'other hooks', state: 'ok', text: 'no other hook stands before tool calls' };
-  return { name: 'other hooks', state: 'note', text: `other hooks stand before tool calls and may change them: ${foreign.join(', ')}`, next: 'compare tool.before with tool.after: the input there is the one that was used' };
+  return {
+    name: 'other hooks',
+    state: 'note',
+    text: `other hooks stand before tool calls and may change them: ${foreign.join(', ')}`,
+    next: 'compare tool.before with tool.after: the input there is the one that was used',
+  };
 }
 
 async function socket(at: Surroundings): Promise<Check> {
@@ -132,26 +218,56 @@ async function socket(at: Surroundings): Promise<Check> {
   if (recorder !== undefined) {
     const mode = statSync(join(folder, name)).mode & 0o777;
     return mode === 0o600
-      ? { name: 'recorder', state: 'ok', text: `runs as process ${String(recorder['pid'])}, nd7 ${String(recorder['version'])}` }
-      : { name: 'recorder', state: 'bad', text: `${join(folder, name)} has mode ${mode.toString(8)}`, next: 'run `nd7 recorder --stop`; the next hook starts a new one' };
+      ? {
+          name: 'recorder',
+          state: 'ok',
+          text: `runs as process ${String(recorder['pid'])}, nd7 ${String(recorder['version'])}`,
+        }
+      : {
+          name: 'recorder',
+          state: 'bad',
+          text: `${join(folder, name)} has mode ${mode.toString(8)}`,
+          next: 'run `nd7 recorder --stop`; the next hook starts a new one',
+        };
   }
   return existsSync(join(folder, name))
-    ? { name: 'recorder', state: 'note', text: 'its socket is there but nobody answers', next: 'the next hook starts a new one; see recorder.log beside it' }
+    ? {
+        name: 'recorder',
+        state: 'note',
+        text: 'its socket is there but nobody answers',
+        next: 'the next hook starts a new one; see recorder.log beside it',
+      }
     : { name: 'recorder', state: 'ok', text: 'not running; the next hook starts it' };
 }
 
 /** The proof: what is registered is run as the client would, and the entry must stand in the log. */
 async function firing(at: Surroundings): Promise<Check[]> {
-  const files = [...new Set([...attachedFiles(at.home), ...(['user', 'project', 'managed'] as const).map((scope) => settingsPath(scope, at.env, at.cwd))])];
+  const files = [
+    ...new Set([
+      ...attachedFiles(at.home),
+      ...(['user', 'project', 'managed'] as const).map((scope) => settingsPath(scope, at.env, at.cwd)),
+    ]),
+  ];
   const commands = new Map<string, { command: string; args: string[] }>();
-  for (const file of files) for (const hook of safely(() => findClaudeHooks(file), [])) commands.set(JSON.stringify([hook.command, hook.args]), hook);
+  for (const file of files)
+    for (const hook of safely(() => findClaudeHooks(file), []))
+      commands.set(JSON.stringify([hook.command, hook.args]), hook);
   const checks: Check[] = [];
   for (const hook of commands.values()) {
     const outcome = await probe(hook, at);
     checks.push(
       outcome.ok
-        ? { name: 'firing', state: 'ok', text: `${hook.command} recorded a probe in ${outcome.ms} ms (session ${outcome.session}, entry ${outcome.seq})` }
-        : { name: 'firing', state: 'bad', text: `${hook.command} ${hook.args.join(' ')}: ${outcome.problem}`, next: `look into ${join(at.home, 'run', 'recorder.log')}` },
+        ? {
+            name: 'firing',
+            state: 'ok',
+            text: `${hook.command} recorded a probe in ${outcome.ms} ms (session ${outcome.session}, entry ${outcome.seq})`,
+          }
+        : {
+            name: 'firing',
+            state: 'bad',
+            text: `${hook.command} ${hook.args.join(' ')}: ${outcome.problem}`,
+            next: `look into ${join(at.home, 'run', 'recorder.log')}`,
+          },
     );
   }
   return checks;
@@ -168,14 +284,25 @@ function troubles(at: Surroundings): Check {
         found[view.kind]++;
         last = `${view.kind} in ${session}, entry ${view.seq}: ${(view.data ?? '').slice(0, 200)}`;
       }
-  if (found.gap + found.alarm === 0) return { name: 'gaps and alarms', state: 'ok', text: 'none in the newest entries' };
-  return { name: 'gaps and alarms', state: 'note', text: `${found.gap} gaps, ${found.alarm} alarms; the last: ${last}`, next: 'nd7 log SESSION --kind alarm' };
+  if (found.gap + found.alarm === 0)
+    return { name: 'gaps and alarms', state: 'ok', text: 'none in the newest entries' };
+  return {
+    name: 'gaps and alarms',
+    state: 'note',
+    text: `${found.gap} gaps, ${found.alarm} alarms; the last: ${last}`,
+    next: 'nd7 log SESSION --kind alarm',
+  };
 }
 
 function vault(at: Surroundings): Check {
   return existsSync(join(at.home, 'vault.json'))
     ? { name: 'vault', state: 'ok', text: 'this machine is enrolled; `nd7 status` says what is shipped' }
-    : { name: 'vault', state: 'note', text: 'this machine is not enrolled: its logs rest on this disk alone', next: 'nd7 enrol URL TOKEN' };
+    : {
+        name: 'vault',
+        state: 'note',
+        text: 'this machine is not enrolled: its logs rest on this disk alone',
+        next: 'nd7 enrol URL TOKEN',
+      };
 }
 
 function postgres(): Check {

@@ -48,7 +48,12 @@ export function askRecorder(
 }
 
 /** Asks and reads the JSON on stdout; undefined without a recorder or with an answer that is none. */
-export async function askJson(home: string, op: string, payload: unknown = {}, timeoutMs?: number): Promise<Record<string, unknown> | undefined> {
+export async function askJson(
+  home: string,
+  op: string,
+  payload: unknown = {},
+  timeoutMs?: number,
+): Promise<Record<string, unknown> | undefined> {
   const answer = await askRecorder(home, op, {
     payload: Buffer.from(JSON.stringify(payload)),
     ...(timeoutMs === undefined ? {} : { timeoutMs }),

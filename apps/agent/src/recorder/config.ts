@@ -7,8 +7,8 @@ export interface RecorderConfig {
   recording: 'best-effort' | 'required';
   /** Whether the first tool call of a session waits briefly for the receipt that pins the session's key, or is denied without it. */
   pin: 'wait' | 'required';
-  /** Files of more patterns whose values are secrets, as the detach rules take them. */
-  secrets: string[];
+  /** What is held back besides what the built-in rules find (`"detach": {"patterns": […], "pointers": […]}`). */
+  detach: { patterns: string[]; pointers: string[] };
   /** Set when the file could not be understood; the strictest values then hold. */
   problem?: string;
 }
@@ -23,7 +23,8 @@ export function readConfig(home: string): RecorderConfig {
   try {
     text = readFileSync(path, 'utf8');
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return { recording: 'best-effort', pin: 'wait', secrets: [] };
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT')
+      return { recording: 'best-effort', pin: 'wait', detach: NOTHING };
     return strict(`${path} cannot be read (${(error as NodeJS.ErrnoException).code ?? 'error'})`);
   }
   let value: Record<string, unknown>;
@@ -32,16 +33,26 @@ export function readConfig(home: string): RecorderConfig {
   } catch {
     return strict(`${path} is not JSON`);
   }
-  if (typeof value !== 'object' || value === null || Array.isArray(value)) return strict(`${path} holds no JSON object`);
+  if (typeof value !== 'object' || value === null || Array.isArray(value))
+    return strict(`${path} holds no JSON object`);
   const recording = value['recording'] ?? 'best-effort';
   const pin = value['pin'] ?? 'wait';
-  if (recording !== 'best-effort' && recording !== 'required') return strict(`"recording" in ${path} must be "best-effort" or "required"`);
+  if (recording !== 'best-effort' && recording !== 'required')
+    return strict(`"recording" in ${path} must be "best-effort" or "required"`);
   if (pin !== 'wait' && pin !== 'required') return strict(`"pin" in ${path} must be "wait" or "required"`);
-  const secrets = value['secrets'] ?? [];
-  if (!Array.isArray(secrets) || secrets.some((one) => typeof one !== 'string')) return strict(`"secrets" in ${path} must be a list of texts`);
-  return { recording, pin, secrets: secrets as string[] };
+  const detach = (value['detach'] ?? {}) as { patterns?: unknown; pointers?: unknown };
+  const [patterns, pointers] = [detach.patterns ?? [], detach.pointers ?? []];
+  if (!isTexts(patterns) || !isTexts(pointers))
+    return strict(`"detach" in ${path} must hold "patterns" and "pointers", lists of texts`);
+  return { recording, pin, detach: { patterns, pointers } };
 }
 
 function strict(problem: string): RecorderConfig {
-  return { recording: 'required', pin: 'wait', secrets: [], problem };
+  return { recording: 'required', pin: 'wait', detach: NOTHING, problem };
+}
+
+const NOTHING = { patterns: [], pointers: [] };
+
+function isTexts(value: unknown): value is string[] {
+  return Array.isArray(value) && value.every((one) => typeof one === 'string');
 }

@@ -54,6 +54,7 @@ export function lastEntries(home: Home, session: string): EntryView[] {
 
 function lines(bytes: Uint8Array): Uint8Array[] {
   const out: Uint8Array[] = [];
-  for (let at = 0, end = bytes.indexOf(10); end >= 0; at = end + 1, end = bytes.indexOf(10, at)) out.push(bytes.subarray(at, end));
+  for (let at = 0, end = bytes.indexOf(10); end >= 0; at = end + 1, end = bytes.indexOf(10, at))
+    out.push(bytes.subarray(at, end));
   return out;
 }

@@ -25,7 +25,11 @@ export function environmentOf(request: Request): Record<string, string> {
   return env;
 }
 
-export function encodeRequest(op: string, meta: Readonly<Record<string, string>>, payload: Uint8Array = new Uint8Array()): Buffer {
+export function encodeRequest(
+  op: string,
+  meta: Readonly<Record<string, string>>,
+  payload: Uint8Array = new Uint8Array(),
+): Buffer {
   const strings = Object.entries({ op, ...meta })
     .map(([key, value]) => `${key}=${value.replaceAll('\0', '')}\0`)
     .join('');

@@ -23,7 +23,8 @@ export function plannedCommand(home: string, agent: string, scope: Scope): HookC
  */
 export function hookCommand(home: string, agent: string, scope: Scope): RegisteredCommand {
   const installed = installShim(home, scope);
-  if ('path' in installed) return { hook: commandFor(installed.path, home, agent, scope), shim: installed.path, problem: undefined };
+  if ('path' in installed)
+    return { hook: commandFor(installed.path, home, agent, scope), shim: installed.path, problem: undefined };
   return { hook: commandFor(undefined, home, agent, scope), shim: undefined, problem: installed.problem };
 }
 

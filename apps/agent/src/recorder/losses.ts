@@ -45,7 +45,13 @@ export class Losses {
   take(): Lost | undefined {
     if (this.entries === 0) return undefined;
     const { entries, reason, since, until, kinds } = this;
-    const data = { reason, entries, since: formatTime(since), until: formatTime(until), kinds: Object.fromEntries(kinds) };
+    const data = {
+      reason,
+      entries,
+      since: formatTime(since),
+      until: formatTime(until),
+      kinds: Object.fromEntries(kinds),
+    };
     this.clear();
     return { data, entries, reason, since, until, kinds };
   }

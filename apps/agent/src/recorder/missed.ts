@@ -15,6 +15,9 @@ export function readMissed(_home: string): Missed[] {
 }
 
 /** Notes an entry that could not be recorded, for the recorder to tell as a gap. Where that fails too, nothing can be done: never throws. */
-export function markMissed(_home: string, _missed: { session: string | undefined; agent: string; reason: string }): void {
+export function markMissed(
+  _home: string,
+  _missed: { session: string | undefined; agent: string; reason: string },
+): void {
   return;
 }

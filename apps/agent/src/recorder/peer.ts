@@ -18,7 +18,11 @@ const MAX_HOPS = 8;
  */
 export function speaker(pid: number, uid: number | undefined, claimed: string | undefined): Speaker {
   const self = processFacts(pid);
-  const peer: Record<string, unknown> = { pid, ...(self === undefined ? {} : { start: self.start }), ...(uid === undefined ? {} : { uid }) };
+  const peer: Record<string, unknown> = {
+    pid,
+    ...(self === undefined ? {} : { start: self.start }),
+    ...(uid === undefined ? {} : { uid }),
+  };
   const client = self === undefined ? undefined : clientAbove(self.parent, claimed);
   if (client !== undefined) peer['client'] = client;
   return { peer, client };
@@ -28,7 +32,11 @@ function clientAbove(parent: number, claimed: string | undefined): { pid: number
   const wanted = claimed !== undefined && /^[1-9]\d{0,9}$/.test(claimed) ? Number(claimed) : undefined;
   const first = processFacts(parent);
   if (first === undefined || parent <= 1) return undefined;
-  for (let at: ReturnType<typeof processFacts> = first, hops = 0; at !== undefined && at.pid > 1 && hops < MAX_HOPS; hops++) {
+  for (
+    let at: ReturnType<typeof processFacts> = first, hops = 0;
+    at !== undefined && at.pid > 1 && hops < MAX_HOPS;
+    hops++
+  ) {
     if (at.pid === wanted) return { pid: at.pid, start: at.start };
     at = processFacts(at.parent);
   }

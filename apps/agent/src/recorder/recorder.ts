@@ -5,7 +5,6 @@ import type { Home } from '@nd7/journal';
 import type { Peer } from '@nd7/kernel';
 import type { KeyPair } from '@nd7/signing';
 import type { RecorderConfig } from './config.js';
-import type { DraftMaker } from './draft.js';
 import { environmentOf } from './frames.js';
 import type { Answer, Request } from './frames.js';
 import { readMissed } from './missed.js';
@@ -28,12 +27,13 @@ export interface RecorderOptions {
   random: Random;
   machine: KeyPair;
   config(): RecorderConfig;
-  make: DraftMaker;
   version: string;
   /** Absent on a machine that is not enrolled. */
   ship?: (host: ShipHost) => ShipLoop;
   /** Where Claude Code keeps its user settings. */
   userSettings?: string;
+  /** How often open sessions are looked at, ms. */
+  lookMs?: number;
   /** Says what a person should know, on the recorder's own log. */
   warn(line: string): void;
 }
@@ -51,14 +51,28 @@ export class Recorder implements ShipHost {
 
   constructor(private readonly options: RecorderOptions) {
     this.started = options.clock.now();
-    this.sessions = new Sessions(options.home, options, options.make, (session) => this.shipLoop?.notice(session.id));
+    this.sessions = new Sessions(options.home, { ...options, rules: () => options.config().detach }, (session) =>
+      this.shipLoop?.notice(session.id),
+    );
     this.shipLoop = options.ship?.(this);
     const userSettings = options.userSettings ?? userSettingsFolder(process.env);
-    this.watch = new Watch({ sessions: this.sessions, clock: options.clock, home: options.home.root, userSettings, warn: options.warn });
+    this.watch = new Watch({
+      sessions: this.sessions,
+      clock: options.clock,
+      home: options.home.root,
+      userSettings,
+      lookMs: options.lookMs,
+      warn: options.warn,
+    });
   }
 
   get home(): string {
     return this.options.home.root;
+  }
+
+  /** How often the open sessions have been looked at. */
+  get looks(): number {
+    return this.watch.looks;
   }
 
   /** Takes up what an earlier recorder left: sessions that were open, entries the shim could not hand over. */
@@ -134,10 +148,18 @@ export class Recorder implements ShipHost {
   }
 
   /** Records under the payload's session; an id that may not become a folder goes to the session of unnamed payloads. */
-  private async record(reading: HookReading, who: Speaker, project: string | undefined): Promise<Recorded & { asked: string }> {
+  private async record(
+    reading: HookReading,
+    who: Speaker,
+    project: string | undefined,
+  ): Promise<Recorded & { asked: string }> {
     const unnamed = unnamedSession(reading.adapter.agent, who.client);
     let asked = reading.session ?? unnamed;
-    const start = { agent: reading.adapter.agent, ...optional('cwd', reading.facts.cwd), ...optional('project', project) };
+    const start = {
+      agent: reading.adapter.agent,
+      ...optional('cwd', reading.facts.cwd),
+      ...optional('project', project),
+    };
     for (let attempt = 0; ; attempt++) {
       try {
         const writer = await this.sessions.writer(asked, reading.adapter.agent, start);
@@ -169,8 +191,15 @@ export class Recorder implements ShipHost {
     const { recording, problem } = this.options.config();
     this.options.warn(`not recorded (${reading.kind}): ${error.message}`);
     if (recording !== 'required' || (reading.readable && reading.kind !== 'tool.before')) return NO_OPINION;
-    const why = problem === undefined ? 'the policy here is "recording": "required"' : `${problem}, so that the strictest policy holds`;
-    return reading.deny(`nd7 could not record this call, and ${why}: ${error.message}. Run \`nd7 doctor\` in a terminal to mend it.`) ?? NO_OPINION;
+    const why =
+      problem === undefined
+        ? 'the policy here is "recording": "required"'
+        : `${problem}, so that the strictest policy holds`;
+    return (
+      reading.deny(
+        `nd7 could not record this call, and ${why}: ${error.message}. Run \`nd7 doctor\` in a terminal to mend it.`,
+      ) ?? NO_OPINION
+    );
   }
 
   private async end(writer: SessionWriter, reading: HookReading): Promise<void> {
@@ -194,17 +223,26 @@ export class Recorder implements ShipHost {
     this.watch.told(writer, silencing);
     if (!refused) return NO_OPINION;
     const what = silencing.how === 'disable-all-hooks' ? 'sets "disableAllHooks"' : 'removes the hooks of nd7';
-    return reading.deny(`nd7: this change ${what} in ${silencing.file} while recording is required; it is not applied. Take it back, or ask the person whose machine this is to run \`nd7 uninstall\`.`) ?? NO_OPINION;
+    return (
+      reading.deny(
+        `nd7: this change ${what} in ${silencing.file} while recording is required; it is not applied. Take it back, or ask the person whose machine this is to run \`nd7 uninstall\`.`,
+      ) ?? NO_OPINION
+    );
   }
 
   private async awaitPin(reading: HookReading, session: string): Promise<Answer> {
     const pinned = await this.shipLoop?.pinned(session, PIN_WAIT_MS);
     if (pinned === true || this.options.config().pin !== 'required') return NO_OPINION;
-    return reading.deny('nd7: this session has no receipt yet that pins its key, and the policy here is "pin": "required". Check that the vault can be reached (`nd7 status`), then try again.') ?? NO_OPINION;
+    return (
+      reading.deny(
+        'nd7: this session has no receipt yet that pins its key, and the policy here is "pin": "required". Check that the vault can be reached (`nd7 status`), then try again.',
+      ) ?? NO_OPINION
+    );
   }
 
   private async ship(request: Request): Promise<Answer> {
-    if (this.shipLoop === undefined) return { exit: 1, stdout: json({ error: 'not-enrolled' }).stdout, stderr: 'nd7: this machine is not enrolled' };
+    if (this.shipLoop === undefined)
+      return { exit: 1, stdout: json({ error: 'not-enrolled' }).stdout, stderr: 'nd7: this machine is not enrolled' };
     const asked = JSON.parse(request.payload.toString('utf8') || '{}') as { sessions?: string[] };
     for (const [, writer] of this.sessions.all()) await writer.sync().catch(() => undefined);
     return json(await this.shipLoop.flush(asked.sessions));
@@ -220,7 +258,9 @@ export class Recorder implements ShipHost {
         await writer.tellLosses();
         missed.done();
       } catch (error) {
-        this.options.warn(`missed entries of ${missed.session ?? 'an unnamed session'} cannot be told: ${message(error)}`);
+        this.options.warn(
+          `missed entries of ${missed.session ?? 'an unnamed session'} cannot be told: ${message(error)}`,
+        );
       }
     }
   }

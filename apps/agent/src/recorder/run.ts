@@ -6,7 +6,6 @@ import { systemClock, systemRandom } from '@nd7/signing';
 import { VERSION } from '../cli/version.js';
 import { socketOf } from './client.js';
 import { readConfig } from './config.js';
-import { draftMaker } from './draft.js';
 import { Recorder } from './recorder.js';
 import { listen } from './server.js';
 
@@ -35,7 +34,6 @@ export async function runRecorder(root: string): Promise<boolean> {
     random: systemRandom,
     machine: machineKey(home),
     config: () => readConfig(home.root),
-    make: draftMaker(),
     version: VERSION,
     warn,
   });

@@ -21,7 +21,10 @@ export interface HookServer {
  * Listens on `<home>/run/hook` (mode 0600). Only processes of the recorder's own user are heard: the uid is the kernel's word. The
  * caller holds the recorder's lock, so a socket that lies there is a dead one's.
  */
-export async function listen(home: string, answer: (request: Request, peer: Peer) => Promise<Answer>): Promise<HookServer> {
+export async function listen(
+  home: string,
+  answer: (request: Request, peer: Peer) => Promise<Answer>,
+): Promise<HookServer> {
   const { folder, name } = socketOf(home);
   const path = join(folder, name);
   rmSync(path, { force: true });

@@ -2,7 +2,9 @@ import type { Clock, Random } from '@nd7/entry';
 import { openSession } from '@nd7/journal';
 import type { Home, Journal } from '@nd7/journal';
 import type { KeyPair } from '@nd7/signing';
-import type { DraftMaker } from './draft.js';
+import { SecretMemory } from '@nd7/detach';
+import type { DetachRules } from '@nd7/detach';
+import { draftMaker, rememberSecrets } from './draft.js';
 import { Losses } from './losses.js';
 import { markClosed, markOpen } from './open-marks.js';
 import { SessionWriter } from './session.js';
@@ -14,6 +16,8 @@ export interface SessionOptions {
   machine: KeyPair;
   /** nd7's version, for entry 0. */
   version: string;
+  /** What a policy holds back, as it is now. */
+  rules(): DetachRules;
 }
 
 /** The open sessions of one recorder, by the id the agent uses. */
@@ -25,7 +29,6 @@ export class Sessions {
   constructor(
     private readonly home: Home,
     private readonly options: SessionOptions,
-    private readonly make: DraftMaker,
     private readonly onAppended: (session: SessionWriter) => void,
   ) {}
 
@@ -79,11 +82,20 @@ export class Sessions {
   }
 
   private async begin(id: string, agent: string, start: Record<string, unknown>): Promise<SessionWriter> {
-    const { clock, random, machine, version } = this.options;
-    const journal: Journal = await openSession(this.home, id, { clock, random, machine, start: { ...start, nd7: version } });
-    const writer = new SessionWriter(journal, agent, this.losses(id), this.make, clock, this.onAppended);
+    const { clock, random, machine, version, rules } = this.options;
+    const journal: Journal = await openSession(this.home, id, {
+      clock,
+      random,
+      machine,
+      start: { ...start, nd7: version },
+    });
+    const memory =
+      journal.opened === 'created' ? new SecretMemory() : await rememberSecrets(this.home, journal.session);
+    const make = draftMaker({ memory, rules, random });
+    const writer = new SessionWriter(journal, agent, this.losses(id), make, clock, this.onAppended);
     // Begun before this recorder held it: by an earlier recorder, by fall-back hooks, or it is resumed.
-    if (journal.entries > 1) await writer.note('session.resume', { by: 'recorder', after: journal.entries }).catch(() => undefined);
+    if (journal.opened === 'resumed')
+      await writer.note('session.resume', { by: 'recorder', after: journal.entries }).catch(() => undefined);
     markOpen(this.home.root, { session: id, agent, client: undefined });
     return writer;
   }

@@ -6,7 +6,9 @@ export type Scope = 'user' | 'project' | 'managed';
 
 /** Claude Code's folder of managed drop-ins on this platform. */
 export const MANAGED_FOLDER =
-  process.platform === 'darwin' ? '/Library/Application Support/ClaudeCode/managed-settings.d' : '/etc/claude-code/managed-settings.d';
+  process.platform === 'darwin'
+    ? '/Library/Application Support/ClaudeCode/managed-settings.d'
+    : '/etc/claude-code/managed-settings.d';
 
 /** The folder of Claude Code's user settings. */
 export function userSettingsFolder(env: NodeJS.ProcessEnv): string {

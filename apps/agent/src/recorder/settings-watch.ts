@@ -29,7 +29,8 @@ export function silencedBy(file: string, home: string): Silencing | undefined {
 
 /** The settings files of a Claude Code session that an agent can write, besides policy. */
 export function settingsFiles(project: string | undefined, userFolder: string): string[] {
-  const inProject = project === undefined ? [] : ['settings.json', 'settings.local.json'].map((name) => join(project, '.claude', name));
+  const inProject =
+    project === undefined ? [] : ['settings.json', 'settings.local.json'].map((name) => join(project, '.claude', name));
   return [...inProject, join(userFolder, 'settings.json')];
 }
 

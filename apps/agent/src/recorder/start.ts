@@ -15,8 +15,15 @@ export function startRecorder(home: string): void {
   try {
     mkdirSync(join(home, 'run'), { recursive: true, mode: 0o700 });
     const log = openSync(join(home, 'run', 'recorder.out'), 'w', 0o600);
-    const env = Object.fromEntries(PASSED.flatMap((name) => (process.env[name] === undefined ? [] : [[name, process.env[name]]])));
-    const child = spawn(process.execPath, [BIN, 'recorder'], { cwd: '/', env: { ...env, ND7_HOME: home }, detached: true, stdio: ['ignore', log, log] });
+    const env = Object.fromEntries(
+      PASSED.flatMap((name) => (process.env[name] === undefined ? [] : [[name, process.env[name]]])),
+    );
+    const child = spawn(process.execPath, [BIN, 'recorder'], {
+      cwd: '/',
+      env: { ...env, ND7_HOME: home },
+      detached: true,
+      stdio: ['ignore', log, log],
+    });
     child.on('error', () => undefined);
     child.unref();
     closeSync(log);
@@ -28,7 +35,7 @@ export function startRecorder(home: string): void {
 /** Starts the recorder and waits until it answers; false when it does not within `timeoutMs`. */
 export async function ensureRecorder(home: string, timeoutMs = 15_000): Promise<boolean> {
   const until = performance.now() + timeoutMs;
-  for (let started = false; performance.now() < until; ) {
+  for (let started = false; performance.now() < until;) {
     if ((await askRecorder(home, 'status', { timeoutMs: 2_000 })) !== undefined) return true;
     if (!started) startRecorder(home);
     started = true;

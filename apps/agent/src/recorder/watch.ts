@@ -19,6 +19,7 @@ export interface WatchOptions {
   home: string;
   /** Folder of the client's user settings. */
   userSettings: string;
+  lookMs: number | undefined;
   warn(line: string): void;
 }
 
@@ -37,13 +38,15 @@ export class Watch {
   private timer: NodeJS.Timeout | undefined;
   private readonly observed = new WeakMap<SessionWriter, Observed>();
   private stopped = false;
+  /** Rounds so far. */
+  looks = 0;
 
   constructor(private readonly options: WatchOptions) {}
 
   /** Starts looking, if it does not already. */
   wake(): void {
     if (this.stopped || this.timer !== undefined || this.options.sessions.all().length === 0) return;
-    this.timer = setTimeout(() => void this.look(), LOOK_MS);
+    this.timer = setTimeout(() => void this.look(), this.options.lookMs ?? LOOK_MS);
   }
 
   stop(): void {
@@ -65,6 +68,7 @@ export class Watch {
         if (session.broken) this.options.sessions.drop(id);
       }
     }
+    this.looks++;
     this.timer = undefined;
     this.wake();
   }
@@ -113,7 +117,12 @@ export class Watch {
   private of(session: SessionWriter): Observed {
     let observed = this.observed.get(session);
     if (observed === undefined) {
-      observed = { silence: new SilenceWatch(), settings: new SettingsWatch(this.options.home), told: new Set(), marked: undefined };
+      observed = {
+        silence: new SilenceWatch(),
+        settings: new SettingsWatch(this.options.home),
+        told: new Set(),
+        marked: undefined,
+      };
       this.observed.set(session, observed);
     }
     return observed;
