@@ -242,8 +242,9 @@ function isDouble(parent: Open, key: string): boolean {
 }
 
 /**
- * Engines hash strings with a secret seed, except those that look like array indices: V8 hashes these by their value,
- * so that a sender could choose thousands that fall together and make the set quadratic. A letter in front undoes it.
+ * Engines hash strings with a secret seed, but several versions of V8 not those that look like array indices: these are
+ * hashed by their value, so that a sender could choose thousands that fall together and make the set quadratic. A
+ * letter in front undoes it.
  */
 function unguessable(key: string): string {
   const c = key.charCodeAt(0);
