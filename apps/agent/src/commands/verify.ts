@@ -1,0 +1,325 @@
+import { readdirSync, readFileSync, statSync, type Stats } from 'node:fs';
+import { basename, dirname, join, resolve } from 'node:path';
+import type { Head } from '@nd7/chain';
+import type { SessionReport } from '@nd7/verify';
+import type { Command } from 'commander';
+import { CliError, type Io } from '../cli/io.js';
+
+export interface VerifyOptions {
+  receipts?: boolean;
+  all?: boolean;
+  session?: string;
+  head?: string;
+  receipt: string[];
+  vaultKey: string[];
+  policy?: string;
+  threads?: number;
+}
+
+/** One log, and what it is to be held against. */
+interface Target {
+  session: string;
+  log: string;
+  head: Head | undefined;
+  receipts: Uint8Array[];
+  /** It stands in the home, where a recorder may be writing it. */
+  isLive: boolean;
+}
+
+/** What `--json` prints of one log: the verdict in front, the whole report behind. */
+export interface Verified {
+  session: string;
+  path: string;
+  verdict: SessionReport['verdict'];
+  entries: number;
+  head: string;
+  bad_entry?: number;
+  reason?: string;
+  /** With receipts: `holds`, or the reason of the first that does not. */
+  receipt?: string;
+  report: SessionReport;
+}
+
+const more = (value: string, all: string[]) => [...all, value];
+
+/** `nd7 verify`: bytes, head, receipts and pinned keys → a verdict, what it rests on, and what was not checked. */
+export function register(program: Command, io: Io): void {
+  program
+    .command('verify')
+    .description('check a session byte by byte, and say what the result rests on')
+    .argument(
+      '[session|path]',
+      'a session id or its beginning, a log file, or a folder with one (default: the session written last)',
+    )
+    .option('--receipts', 'hold it against the receipts kept beside it, under the vault key pinned at enrolment')
+    .option('--all', 'every session of the home')
+    .option('--session <id>', 'the session that a log file is of')
+    .option('--head <file>', 'the head file (default: head.json beside a file called log.jsonl)')
+    .option('--receipt <file>', 'a receipt to hold it against (may be repeated)', more, [])
+    .option('--vault-key <vkey>', 'a vault key to believe instead of the pinned one (may be repeated)', more, [])
+    .option('--policy <file>', 'a witness policy whose quorum receipts must have (C2SP tlog-policy)')
+    .option('--threads <n>', 'how many threads read a large log', count)
+    .action((named: string | undefined, options: VerifyOptions) => verify(io, named, options));
+}
+
+function count(text: string): number {
+  if (!/^[1-9][0-9]?$/.test(text))
+    throw new CliError(2, `--threads must be a number from 1 to 99, not ${JSON.stringify(text.slice(0, 40))}`);
+  return Number(text);
+}
+
+/** The command's work; tests call it many times in one process. */
+export async function verify(io: Io, named: string | undefined, options: VerifyOptions): Promise<void> {
+  const targets = await find(io, named, options);
+  const trust = await trustOf(io, options, targets);
+  if (targets.length === 0) io.out(`nothing is recorded in ${io.home}`);
+  const results: Verified[] = [];
+  const unread: { session: string; message: string }[] = [];
+  for (const target of targets) {
+    try {
+      const result = await one(io, target, trust, options);
+      results.push(result);
+      if (!isGood(result)) io.setExit(1);
+      if (!io.isJson && options.all === true) line(io, result);
+    } catch (error) {
+      if (options.all !== true || !(error instanceof CliError)) throw error;
+      unread.push({ session: target.session, message: error.message });
+      io.setExit(1);
+      if (!io.isJson) io.out(`${io.paint(['red', 'bold'], 'unread')}  ${target.session}  ${error.message}`);
+    }
+  }
+  if (options.all === true) {
+    const bad = results.filter((result) => !isGood(result)).length + unread.length;
+    if (io.isJson)
+      io.json({ verdict: bad === 0 ? 'intact' : 'broken', sessions: results, ...(unread.length > 0 && { unread }) });
+    else if (results.length > 0) summary(io, results, bad);
+    return;
+  }
+  const [result] = results;
+  if (result === undefined) return;
+  if (io.isJson) io.json(result);
+  else await explain(io, result, options);
+}
+
+/** Everything checked out: the chain, and each receipt that was held against it. */
+function isGood(result: Verified): boolean {
+  return result.verdict === 'intact' && (result.receipt === undefined || result.receipt === 'holds');
+}
+
+type Trust = import('@nd7/receipt').Trust;
+
+async function one(io: Io, target: Target, trust: Trust | undefined, options: VerifyOptions): Promise<Verified> {
+  const { verifyFile } = await import('../verify/pool.js');
+  const progress = io.progress(`verifying ${target.session}`, 'bytes');
+  let report: SessionReport;
+  try {
+    report = await verifyFile(target.log, {
+      session: target.session,
+      isLive: target.isLive,
+      receipts: target.receipts,
+      now: Date.now(),
+      onProgress: (done, total) => progress.update(done, total),
+      ...(target.head && { head: target.head }),
+      ...(trust && { trust }),
+      ...(options.threads !== undefined && { threads: options.threads }),
+    });
+  } catch (error) {
+    if (error instanceof Error && 'code' in error)
+      throw new CliError(1, `${target.log} cannot be read: ${error.message}`, undefined, String(error.code));
+    throw error;
+  } finally {
+    progress.end();
+  }
+  const { session, verdict, entries, head, bad_entry, reason } = report;
+  const failed = report.receipts.find(({ result }) => result !== 'holds');
+  return {
+    session,
+    path: target.log,
+    verdict,
+    entries,
+    head,
+    ...(bad_entry !== undefined && { bad_entry }),
+    ...(reason && { reason }),
+    ...(report.receipts.length > 0 && { receipt: failed?.result ?? 'holds' }),
+    report,
+  };
+}
+
+async function find(io: Io, named: string | undefined, options: VerifyOptions): Promise<Target[]> {
+  const { Home, listSessions } = await import('@nd7/journal');
+  const { findSession, latestSession } = await import('../show/target.js');
+  const home = new Home(io.home);
+  if (options.all === true) {
+    if (
+      named !== undefined ||
+      options.session !== undefined ||
+      options.receipt.length > 0 ||
+      options.head !== undefined
+    ) {
+      throw new CliError(
+        2,
+        '--all means every session of the home: leave the session, --session, --head and --receipt out',
+      );
+    }
+    return Promise.all(listSessions(home).map(({ session }) => fromHome(home, session, options)));
+  }
+  if (named === undefined) return [await fromHome(home, latestSession(home).session, options)];
+  const path = resolve(io.cwd, named);
+  const stat = statSync(path, { throwIfNoEntry: false });
+  const isPath =
+    options.session !== undefined ||
+    /[/\\]/.test(named) ||
+    (stat !== undefined && !listSessions(home).some(({ session }) => session === named));
+  return [
+    isPath ? await fromPath(path, stat, options) : await fromHome(home, findSession(home, named).session, options),
+  ];
+}
+
+async function fromHome(home: import('@nd7/journal').Home, session: string, options: VerifyOptions): Promise<Target> {
+  const { readHead, readReceipts } = await import('@nd7/journal');
+  const head = options.head === undefined ? readHead(home, session) : await headFile(options.head);
+  const kept = options.receipts === true ? readReceipts(home, session).map(({ text }) => text) : [];
+  return { session, log: home.logFile(session), head, receipts: [...kept, ...options.receipt.map(read)], isLive: true };
+}
+
+async function fromPath(path: string, stat: Stats | undefined, options: VerifyOptions): Promise<Target> {
+  const { isSessionId } = await import('@nd7/entry');
+  const { safeLine } = await import('../show/safe.js');
+  const shown = safeLine(path);
+  if (stat === undefined)
+    throw new CliError(
+      2,
+      `there is no ${shown}`,
+      'name a session, a log file, or a folder with a log.jsonl',
+      'no-file',
+    );
+  const log = stat.isDirectory() ? join(path, 'log.jsonl') : path;
+  if (!statSync(log, { throwIfNoEntry: false })?.isFile())
+    throw new CliError(2, `there is no log file ${safeLine(log)}`, undefined, 'no-file');
+  const isStandard = basename(log) === 'log.jsonl';
+  const session = options.session ?? (isStandard ? basename(dirname(log)) : undefined);
+  if (session === undefined || !isSessionId(session)) {
+    const why =
+      session === undefined
+        ? `which session is ${shown} of?`
+        : `${JSON.stringify(session.slice(0, 160))} is no session id`;
+    throw new CliError(2, why, 'say it with --session ID: the chain is bound to it');
+  }
+  const beside = join(dirname(log), 'head.json');
+  const head =
+    options.head !== undefined ? await headFile(options.head) : isStandard ? await optionalHead(beside) : undefined;
+  const kept = options.receipts === true ? receiptsBeside(log) : [];
+  return { session, log, head, receipts: [...kept, ...options.receipt.map(read)], isLive: false };
+}
+
+/** A head file that was asked for must be there; one that is of no form is no head, as the format has it, and the report says so. */
+async function headFile(path: string): Promise<Head | undefined> {
+  const { parseHeadFile } = await import('@nd7/chain');
+  return parseHeadFile(read(path));
+}
+
+async function optionalHead(path: string): Promise<Head | undefined> {
+  return statSync(path, { throwIfNoEntry: false })?.isFile() === true ? headFile(path) : undefined;
+}
+
+function receiptsBeside(log: string): Uint8Array[] {
+  const folder = join(dirname(log), 'receipts');
+  try {
+    return readdirSync(folder)
+      .filter((name) => /^[1-9][0-9]{0,15}\.tlog-proof$/.test(name))
+      .sort((a, b) => parseInt(a, 10) - parseInt(b, 10))
+      .map((name) => read(join(folder, name)));
+  } catch {
+    return [];
+  }
+}
+
+function read(path: string): Uint8Array {
+  try {
+    return readFileSync(path);
+  } catch (error) {
+    throw new CliError(
+      2,
+      `${JSON.stringify(path)} cannot be read: ${(error as NodeJS.ErrnoException).code ?? String(error)}`,
+      undefined,
+      'no-file',
+    );
+  }
+}
+
+/** Whom to believe: the keys named, else the one pinned at enrolment. Receipts without any key are a mistake worth stopping for. */
+async function trustOf(io: Io, options: VerifyOptions, targets: readonly Target[]): Promise<Trust | undefined> {
+  const { keysOf, policyOf } = await import('../verify/trust.js');
+  const policy =
+    options.policy === undefined
+      ? undefined
+      : policyOf(Buffer.from(read(options.policy)).toString('utf8'), options.policy);
+  if (options.vaultKey.length > 0) return { keys: keysOf(options.vaultKey), ...(policy && { policy }) };
+  if (!targets.some(({ receipts }) => receipts.length > 0)) return undefined;
+  const { readVaultFile, trustOf: pinned } = await import('@nd7/ship');
+  const vault = readVaultFile(io.home);
+  if (vault === undefined) {
+    throw new CliError(
+      2,
+      'no vault key is pinned, so no receipt can be checked',
+      'name the key with --vault-key VKEY, or enrol this machine with `nd7 enrol URL TOKEN`',
+    );
+  }
+  return { ...pinned(vault), ...(policy && { policy }) };
+}
+
+function line(io: Io, result: Verified): void {
+  const { entries, session, bad_entry, reason, receipt } = result;
+  const word = isGood(result)
+    ? io.paint(result.report.integrity.state === 'good' ? 'green' : 'bold', 'intact')
+    : io.paint(['red', 'bold'], 'broken');
+  const what =
+    result.verdict === 'broken'
+      ? `at entry ${String(bad_entry)}: ${String(reason)}`
+      : `${String(entries).padStart(7)} entries`;
+  const under =
+    receipt === undefined
+      ? ''
+      : receipt === 'holds'
+        ? `  ${String(result.report.receipts.length)} receipts hold`
+        : `  receipt: ${receipt}`;
+  io.out(`${word}  ${session}  ${what}${under}`);
+}
+
+function summary(io: Io, results: readonly Verified[], bad: number): void {
+  const covered = results.filter(({ receipt }) => receipt === 'holds').length;
+  io.out(
+    `${String(results.length)} sessions, ${bad === 0 ? 'all check out' : io.paint(['red', 'bold'], `${String(bad)} do not check out`)}`,
+  );
+  const rest = results.length - covered;
+  if (rest > 0)
+    io.out(
+      `rests on the local head only: ${String(rest)} of them (${covered === 0 ? 'no receipt was looked at: --receipts' : 'no receipt is kept'})`,
+    );
+}
+
+const STATES = { good: 'green', part: 'yellow', bad: 'red', unchecked: 'dim' } as const;
+const SHAPES = { good: '●', part: '▲', bad: '✖', unchecked: '◌' } as const;
+
+async function explain(io: Io, result: Verified, options: VerifyOptions): Promise<void> {
+  const { explainReport } = await import('@nd7/verify');
+  const { report } = result;
+  const [headline = '', ...rest] = explainReport(report);
+  const isWhole = isGood(result);
+  io.out(`session ${report.session}`);
+  io.out(io.paint(report.verdict === 'broken' ? ['red', 'bold'] : 'bold', headline));
+  for (const name of ['integrity', 'completeness', 'authenticity', 'freshness'] as const) {
+    const { state, verdict, text } = report[name];
+    io.out(`${io.paint(STATES[state], `${SHAPES[state]} ${name.padEnd(13)} ${verdict}`)}  ${text}`);
+  }
+  // The four verdicts stand above; what follows them in the report's own words is the same as in the browser.
+  for (const sentence of rest.slice(4)) io.out(`  ${sentence}`);
+  if (isWhole && options.receipts === true && result.receipt === undefined) {
+    io.out(
+      io.paint(
+        'yellow',
+        '  no receipt is kept for this session: nothing of it has been shipped, or its receipts were removed',
+      ),
+    );
+  }
+}

@@ -1,0 +1,85 @@
+// One entry as one line of a timeline. The class stands on every line: intent is never shown as if it had happened.
+import type { EntryView } from '@nd7/entry';
+import { describeEntry } from '@nd7/hooks';
+import type { Io } from '../cli/io.js';
+import { fit, safeLine } from './safe.js';
+
+/** What a timeline knows of an entry: plain data, printed as it stands by `--json`. */
+export interface TimelineEntry {
+  seq: number;
+  time: string | null;
+  class: EntryView['class'];
+  source: string | null;
+  kind: string | null;
+  event: string | null;
+  tool: string | null;
+  tool_use_id: string | null;
+  agent_id: string | null;
+  text: string | null;
+  /** Values that stand outside the log. */
+  detached: number;
+  /** Why it is unclassified. */
+  problem: string | null;
+}
+
+/** Texts in the result are the agent's: make them safe before they reach a terminal. */
+export function timelineEntry(seq: number, view: EntryView): TimelineEntry {
+  const { event, tool, toolUseId, agentId, text } = describeEntry(view);
+  return {
+    seq,
+    time: view.time ?? null,
+    class: view.class,
+    source: view.source ?? null,
+    kind: view.kind ?? null,
+    event: event ?? null,
+    tool: tool ?? null,
+    tool_use_id: toolUseId ?? null,
+    agent_id: agentId ?? null,
+    text: text ?? ownText(view) ?? null,
+    detached: view.detached?.length ?? 0,
+    problem: view.problem ?? null,
+  };
+}
+
+/** What the recorder's own entries are about. */
+function ownText(view: EntryView): string | undefined {
+  if (view.class !== 'recorder' || view.data === undefined) return undefined;
+  const data = JSON.parse(view.data) as Record<string, unknown>;
+  if (view.kind === 'seal') return `next key ${String(data['next']).slice(0, 8)}…`;
+  const told = Object.entries(data).filter(
+    ([name, value]) => !['machine', 'key', 'cert'].includes(name) && typeof value !== 'object',
+  );
+  return told.map(([name, value]) => `${name} ${String(value)}`).join(', ');
+}
+
+/** Ink weight is evidence weight: what was said is faint, what was decided plain, what happened bold. */
+const INK = { intent: 'dim', decision: 'cyan', effect: 'bold', recorder: 'dim', unclassified: 'yellow' } as const;
+const MARK = { intent: '┄', decision: '◇', effect: '■', recorder: '·', unclassified: '?' } as const;
+
+/** The printed line: number, clock, class, kind, tool and what it is about; never wider than the terminal. */
+export function printedLine(io: Io, entry: TimelineEntry, clock: (time: string) => string): string {
+  const kind = safeLine(entry.kind ?? 'no kind').slice(0, 17);
+  const alarm = entry.class === 'recorder' && (entry.kind === 'alarm' || entry.kind === 'gap');
+  const failed = entry.kind === 'tool.failed' || entry.kind === 'permission.denied' || entry.kind === 'rule.deny';
+  const front = `${String(entry.seq).padStart(6)}  ${entry.time === null ? '--:--:--' : clock(entry.time)}  ${MARK[entry.class]} ${entry.class.padEnd(12)} ${kind.padEnd(17)} `;
+  const sub = entry.agent_id === null ? '' : `[${safeLine(entry.agent_id).slice(0, 8)}] `;
+  const tool = entry.tool === null ? '' : `${safeLine(entry.tool)} `;
+  const detached = entry.detached === 0 ? '' : ` (${String(entry.detached)} detached)`;
+  const problem = entry.problem === null ? '' : `[${entry.problem} not of its form] `;
+  const about = fit(
+    `${sub}${tool}${problem}${safeLine(entry.text ?? '')}${detached}`,
+    Math.max(20, io.columns - front.length),
+  );
+  const style = alarm ? (['red', 'bold'] as const) : failed ? 'red' : INK[entry.class];
+  return `${io.paint(INK[entry.class] === 'bold' ? 'bold' : 'dim', front)}${paintBoxes(io, about, typeof style === 'string' ? [style] : [...style])}`;
+}
+
+/** Boxed characters stand out whatever the line's own style is. */
+function paintBoxes(io: Io, text: string, style: Parameters<Io['paint']>[0]): string {
+  return text
+    .split(/(⟦[^⟧]*⟧)/)
+    .map((part) =>
+      part === '' ? '' : part.startsWith('⟦') && part.endsWith('⟧') ? io.paint('yellow', part) : io.paint(style, part),
+    )
+    .join('');
+}
