@@ -62,7 +62,6 @@ export async function exportSession(io: Io, named: string, options: ExportOption
         entries: head && parseHeadFile(head)?.entries,
         receipts: receipts.map(({ entries }) => entries),
         vkey: vault?.vkey,
-        policy: vault !== undefined,
         reference: reference !== undefined,
         blobs: blobs.length,
         exported: new Date(now).toISOString(),

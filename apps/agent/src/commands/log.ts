@@ -139,17 +139,13 @@ function printer(
       io.out(line(entry));
     },
     end() {
-      if (shown === 0)
-        io.out(
-          options.class.length + options.kind.length + options.tool.length > 0 ||
-            options.grep !== undefined ||
-            options.since !== undefined ||
-            options.until !== undefined
-            ? 'no entry passes the filters'
-            : 'no entries yet',
-        );
+      if (shown === 0) io.out(hasFilters(options) ? 'no entry passes the filters' : 'no entries yet');
     },
   };
+}
+
+function hasFilters({ class: classes, kind, tool, since, until, grep }: LogOptions): boolean {
+  return [...classes, ...kind, ...tool, since, until, grep].some((one) => one !== undefined);
 }
 
 function clockOf(isUtc: boolean): { time: (time: string) => string; day: (time: string) => string } {

@@ -1,29 +1,12 @@
-import { readdirSync, readFileSync, statSync, type Stats } from 'node:fs';
-import { basename, dirname, join, resolve } from 'node:path';
-import type { Head } from '@nd7/chain';
 import type { SessionReport } from '@nd7/verify';
 import type { Command } from 'commander';
 import { CliError, type Io } from '../cli/io.js';
+import type { Target, TargetOptions } from '../verify/targets.js';
 
-export interface VerifyOptions {
-  receipts?: boolean;
-  all?: boolean;
-  session?: string;
-  head?: string;
-  receipt: string[];
+export interface VerifyOptions extends TargetOptions {
   vaultKey: string[];
   policy?: string;
   threads?: number;
-}
-
-/** One log, and what it is to be held against. */
-interface Target {
-  session: string;
-  log: string;
-  head: Head | undefined;
-  receipts: Uint8Array[];
-  /** It stands in the home, where a recorder may be writing it. */
-  isLive: boolean;
 }
 
 /** What `--json` prints of one log: the verdict in front, the whole report behind. */
@@ -70,7 +53,8 @@ function count(text: string): number {
 
 /** The command's work; tests call it many times in one process. */
 export async function verify(io: Io, named: string | undefined, options: VerifyOptions): Promise<void> {
-  const targets = await find(io, named, options);
+  const { findTargets } = await import('../verify/targets.js');
+  const targets = findTargets(io, named, options);
   const trust = await trustOf(io, options, targets);
   if (targets.length === 0) io.out(`nothing is recorded in ${io.home}`);
   const results: Verified[] = [];
@@ -145,115 +129,14 @@ async function one(io: Io, target: Target, trust: Trust | undefined, options: Ve
   };
 }
 
-async function find(io: Io, named: string | undefined, options: VerifyOptions): Promise<Target[]> {
-  const { Home, listSessions } = await import('@nd7/journal');
-  const { findSession, latestSession } = await import('../show/target.js');
-  const home = new Home(io.home);
-  if (options.all === true) {
-    if (
-      named !== undefined ||
-      options.session !== undefined ||
-      options.receipt.length > 0 ||
-      options.head !== undefined
-    ) {
-      throw new CliError(
-        2,
-        '--all means every session of the home: leave the session, --session, --head and --receipt out',
-      );
-    }
-    return Promise.all(listSessions(home).map(({ session }) => fromHome(home, session, options)));
-  }
-  if (named === undefined) return [await fromHome(home, latestSession(home).session, options)];
-  const path = resolve(io.cwd, named);
-  const stat = statSync(path, { throwIfNoEntry: false });
-  const isPath =
-    options.session !== undefined ||
-    /[/\\]/.test(named) ||
-    (stat !== undefined && !listSessions(home).some(({ session }) => session === named));
-  return [
-    isPath ? await fromPath(path, stat, options) : await fromHome(home, findSession(home, named).session, options),
-  ];
-}
-
-async function fromHome(home: import('@nd7/journal').Home, session: string, options: VerifyOptions): Promise<Target> {
-  const { readHead, readReceipts } = await import('@nd7/journal');
-  const head = options.head === undefined ? readHead(home, session) : await headFile(options.head);
-  const kept = options.receipts === true ? readReceipts(home, session).map(({ text }) => text) : [];
-  return { session, log: home.logFile(session), head, receipts: [...kept, ...options.receipt.map(read)], isLive: true };
-}
-
-async function fromPath(path: string, stat: Stats | undefined, options: VerifyOptions): Promise<Target> {
-  const { isSessionId } = await import('@nd7/entry');
-  const { safeLine } = await import('../show/safe.js');
-  const shown = safeLine(path);
-  if (stat === undefined)
-    throw new CliError(
-      2,
-      `there is no ${shown}`,
-      'name a session, a log file, or a folder with a log.jsonl',
-      'no-file',
-    );
-  const log = stat.isDirectory() ? join(path, 'log.jsonl') : path;
-  if (!statSync(log, { throwIfNoEntry: false })?.isFile())
-    throw new CliError(2, `there is no log file ${safeLine(log)}`, undefined, 'no-file');
-  const isStandard = basename(log) === 'log.jsonl';
-  const session = options.session ?? (isStandard ? basename(dirname(log)) : undefined);
-  if (session === undefined || !isSessionId(session)) {
-    const why =
-      session === undefined
-        ? `which session is ${shown} of?`
-        : `${JSON.stringify(session.slice(0, 160))} is no session id`;
-    throw new CliError(2, why, 'say it with --session ID: the chain is bound to it');
-  }
-  const beside = join(dirname(log), 'head.json');
-  const head =
-    options.head !== undefined ? await headFile(options.head) : isStandard ? await optionalHead(beside) : undefined;
-  const kept = options.receipts === true ? receiptsBeside(log) : [];
-  return { session, log, head, receipts: [...kept, ...options.receipt.map(read)], isLive: false };
-}
-
-/** A head file that was asked for must be there; one that is of no form is no head, as the format has it, and the report says so. */
-async function headFile(path: string): Promise<Head | undefined> {
-  const { parseHeadFile } = await import('@nd7/chain');
-  return parseHeadFile(read(path));
-}
-
-async function optionalHead(path: string): Promise<Head | undefined> {
-  return statSync(path, { throwIfNoEntry: false })?.isFile() === true ? headFile(path) : undefined;
-}
-
-function receiptsBeside(log: string): Uint8Array[] {
-  const folder = join(dirname(log), 'receipts');
-  try {
-    return readdirSync(folder)
-      .filter((name) => /^[1-9][0-9]{0,15}\.tlog-proof$/.test(name))
-      .sort((a, b) => parseInt(a, 10) - parseInt(b, 10))
-      .map((name) => read(join(folder, name)));
-  } catch {
-    return [];
-  }
-}
-
-function read(path: string): Uint8Array {
-  try {
-    return readFileSync(path);
-  } catch (error) {
-    throw new CliError(
-      2,
-      `${JSON.stringify(path)} cannot be read: ${(error as NodeJS.ErrnoException).code ?? String(error)}`,
-      undefined,
-      'no-file',
-    );
-  }
-}
-
 /** Whom to believe: the keys named, else the one pinned at enrolment. Receipts without any key are a mistake worth stopping for. */
 async function trustOf(io: Io, options: VerifyOptions, targets: readonly Target[]): Promise<Trust | undefined> {
   const { keysOf, policyOf } = await import('../verify/trust.js');
+  const { read } = await import('../verify/targets.js');
   const policy =
     options.policy === undefined
       ? undefined
-      : policyOf(Buffer.from(read(options.policy)).toString('utf8'), options.policy);
+      : policyOf(Buffer.from(read(io, options.policy)).toString('utf8'), options.policy);
   if (options.vaultKey.length > 0) return { keys: keysOf(options.vaultKey), ...(policy && { policy }) };
   if (!targets.some(({ receipts }) => receipts.length > 0)) return undefined;
   const { readVaultFile, trustOf: pinned } = await import('@nd7/ship');
@@ -313,7 +196,10 @@ async function explain(io: Io, result: Verified, options: VerifyOptions): Promis
     io.out(`${io.paint(STATES[state], `${SHAPES[state]} ${name.padEnd(13)} ${verdict}`)}  ${text}`);
   }
   // The four verdicts stand above; what follows them in the report's own words is the same as in the browser.
-  for (const sentence of rest.slice(4)) io.out(`  ${sentence}`);
+  for (const sentence of rest.slice(4)) {
+    const isCaveat = /^(rests on the local head only|the length rests on nothing|rests on nothing)/.test(sentence);
+    io.out(isCaveat ? io.paint('yellow', `  ${sentence}`) : `  ${sentence}`);
+  }
   if (isWhole && options.receipts === true && result.receipt === undefined) {
     io.out(
       io.paint(

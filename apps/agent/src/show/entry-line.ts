@@ -16,6 +16,8 @@ export interface TimelineEntry {
   tool_use_id: string | null;
   agent_id: string | null;
   text: string | null;
+  /** What a call gave back: the first line of its output, or its error. */
+  outcome: string | null;
   /** Values that stand outside the log. */
   detached: number;
   /** Why it is unclassified. */
@@ -36,6 +38,7 @@ export function timelineEntry(seq: number, view: EntryView): TimelineEntry {
     tool_use_id: toolUseId ?? null,
     agent_id: agentId ?? null,
     text: text ?? ownText(view) ?? null,
+    outcome: outcomeOf(view) ?? null,
     detached: view.detached?.length ?? 0,
     problem: view.problem ?? null,
   };
@@ -52,26 +55,49 @@ function ownText(view: EntryView): string | undefined {
   return told.map(([name, value]) => `${name} ${String(value)}`).join(', ');
 }
 
+/** What a finished call gave back, where its form is known. */
+function outcomeOf(view: EntryView): string | undefined {
+  if ((view.kind !== 'tool.after' && view.kind !== 'tool.failed') || view.data === undefined) return undefined;
+  const { tool_response: response, error } = JSON.parse(view.data) as Record<string, unknown>;
+  const members = typeof response === 'object' && response !== null ? (response as Record<string, unknown>) : {};
+  for (const said of [error, response, members['stdout'], members['stderr'], members['error']]) {
+    const line = typeof said === 'string' ? said.trimStart().split(/[\r\n]/, 1)[0] : undefined;
+    if (line !== undefined && line !== '') return line.length > 200 ? `${line.slice(0, 200)}…` : line;
+  }
+  return undefined;
+}
+
 /** Ink weight is evidence weight: what was said is faint, what was decided plain, what happened bold. */
 const INK = { intent: 'dim', decision: 'cyan', effect: 'bold', recorder: 'dim', unclassified: 'yellow' } as const;
 const MARK = { intent: '┄', decision: '◇', effect: '■', recorder: '·', unclassified: '?' } as const;
 
-/** The printed line: number, clock, class, kind, tool and what it is about; never wider than the terminal. */
+/** Columns of a line that nobody sees on a terminal: whole, but for giant texts. */
+const UNSEEN = 1_000;
+
+/** The printed line: number, clock, class, kind, tool and what it is about; on a terminal never wider than that. */
 export function printedLine(io: Io, entry: TimelineEntry, clock: (time: string) => string): string {
-  const kind = safeLine(entry.kind ?? 'no kind').slice(0, 17);
-  const alarm = entry.class === 'recorder' && (entry.kind === 'alarm' || entry.kind === 'gap');
-  const failed = entry.kind === 'tool.failed' || entry.kind === 'permission.denied' || entry.kind === 'rule.deny';
-  const front = `${String(entry.seq).padStart(6)}  ${entry.time === null ? '--:--:--' : clock(entry.time)}  ${MARK[entry.class]} ${entry.class.padEnd(12)} ${kind.padEnd(17)} `;
-  const sub = entry.agent_id === null ? '' : `[${safeLine(entry.agent_id).slice(0, 8)}] `;
-  const tool = entry.tool === null ? '' : `${safeLine(entry.tool)} `;
-  const detached = entry.detached === 0 ? '' : ` (${String(entry.detached)} detached)`;
-  const problem = entry.problem === null ? '' : `[${entry.problem} not of its form] `;
-  const about = fit(
-    `${sub}${tool}${problem}${safeLine(entry.text ?? '')}${detached}`,
-    Math.max(20, io.columns - front.length),
-  );
-  const style = alarm ? (['red', 'bold'] as const) : failed ? 'red' : INK[entry.class];
-  return `${io.paint(INK[entry.class] === 'bold' ? 'bold' : 'dim', front)}${paintBoxes(io, about, typeof style === 'string' ? [style] : [...style])}`;
+  const time = entry.time === null ? '--:--:--' : clock(entry.time);
+  const kind = safeLine(entry.kind ?? 'no kind')
+    .slice(0, 17)
+    .padEnd(17);
+  const front = `${String(entry.seq).padStart(6)}  ${time}  ${MARK[entry.class]} ${entry.class.padEnd(9)} ${kind} `;
+  const said = [
+    entry.agent_id === null ? '' : `[${safeLine(entry.agent_id).slice(0, 8)}]`,
+    entry.problem === null ? '' : `[${entry.problem} not of its form]`,
+    safeLine(entry.tool ?? ''),
+    safeLine(entry.text ?? entry.event ?? ''),
+    entry.outcome === null ? '' : `→ ${safeLine(entry.outcome)}`,
+    entry.detached === 0 ? '' : `(${String(entry.detached)} detached)`,
+  ];
+  const room = io.isTerminal ? Math.max(20, io.columns - front.length) : UNSEEN;
+  const about = fit(said.filter((part) => part !== '').join(' '), room);
+  return `${io.paint(entry.class === 'effect' ? 'bold' : 'dim', front)}${paintBoxes(io, about, styleOf(entry))}`;
+}
+
+function styleOf(entry: TimelineEntry): Parameters<Io['paint']>[0] {
+  if (entry.class === 'recorder' && (entry.kind === 'alarm' || entry.kind === 'gap')) return ['red', 'bold'];
+  if (entry.kind === 'tool.failed' || entry.kind === 'permission.denied' || entry.kind === 'rule.deny') return 'red';
+  return INK[entry.class];
 }
 
 /** Boxed characters stand out whatever the line's own style is. */

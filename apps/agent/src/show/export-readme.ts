@@ -4,10 +4,29 @@ export interface Exported {
   entries: number | undefined;
   receipts: number[];
   vkey: string | undefined;
-  policy: boolean;
   reference: boolean;
   blobs: number;
   exported: string;
+}
+
+function contents(e: Exported): string[] {
+  const list = ['log.jsonl       the entries, one a line, exactly as recorded'];
+  if (e.entries !== undefined)
+    list.push('head.json       how many there are and the hash of the last, as the machine says');
+  if (e.receipts.length > 0) list.push('receipts/       what the vault signed, one for each shipped segment');
+  if (e.vkey !== undefined) {
+    list.push(
+      'vault.vkey      the verifier key that the machine pinned when it enrolled. Take it from somebody else where you can:',
+    );
+    list.push('                whoever made this folder could have made the key and the receipts too');
+    list.push('witness.policy  the witnesses whose cosignatures the machine asks for (C2SP tlog-policy)');
+  }
+  if (e.blobs > 0) {
+    list.push(
+      `blobs/          ${String(e.blobs)} detached values (salt, then value), named by the hash in the log; secrets stay on the machine`,
+    );
+  }
+  return list;
 }
 
 /** The page that lies beside an exported session: what is in the folder, and how to check it without nd7. */
@@ -22,11 +41,7 @@ session   ${e.session}
 entries   ${e.entries === undefined ? 'no head file says how many' : `${String(e.entries)} by the head file`}
 receipts  ${lastReceipt === undefined ? 'none: nothing outside the recording machine vouches for this log' : `${String(e.receipts.length)}, up to ${String(lastReceipt)} entries`}
 
-log.jsonl      the entries, one a line, exactly as recorded
-head.json      how many there are and the hash of the last, as the machine says
-receipts/      what the vault signed, one for each shipped segment
-vault.vkey     the vault's verifier key that the machine pinned when it enrolled. Do not take it from here where you can
-               get it from somebody else: whoever made this folder could have made the key and the receipts too.${e.policy ? '\nwitness.policy the witnesses whose cosignatures the machine asks for (C2SP tlog-policy)' : ''}${e.blobs > 0 ? `\nblobs/         ${String(e.blobs)} detached values (salt, then value), named by the hash that the log holds; secrets stay on the machine` : ''}
+${contents(e).join('\n')}
 
 CHECK IT WITH ND7
 
