@@ -144,7 +144,7 @@ async function bringUpVault(options: StackOptions, database: RunningPostgres, un
   await step('Vault and dashboard', () => ready(url, service), () => url);
 
   const reader = await step('Team', () => team(programs, join(dataDir, 'state.json')), () => TEAM);
-  undo.push(async () => void (await programs.nd7(['recorder', 'stop'])));
+  undo.push(async () => void (await programs.nd7(['recorder', '--stop'])));
   const pinned = await step('This machine, enrolled', () => enrol(programs, home, url), (vault) => `${vault.machine.slice(0, 12)}…, vault key pinned`);
   return { programs, url, team: TEAM, reader, ...pinned, home, vaultLog, vaultEnv, stop };
 }

@@ -99,23 +99,21 @@ async function record(programs: Programs, payloads: readonly string[]): Promise<
 }
 
 async function ship(programs: Programs, session: string): Promise<string> {
-  const shipped = await programs.json('nd7', ['ship', session]);
-  return describe(shipped, ['entries', 'segments', 'acknowledged']);
+  const { sessions } = (await programs.json('nd7', ['ship', session])) as { sessions: { entries: number; acknowledged: number }[] };
+  const [shipped] = sessions;
+  if (shipped === undefined) throw new Error('nothing was shipped');
+  return `${shipped.acknowledged} of ${shipped.entries} entries under receipts`;
 }
 
 async function verify(programs: Programs, session: string): Promise<string> {
-  const report = await programs.json('nd7', ['verify', session, '--receipts']);
-  if (report['verdict'] !== 'intact') throw new Error(`the verdict is ${String(report['verdict'])}`);
-  return `verified, ${String(report['entries'])} entries intact, ${describeReceipts(report['receipts'])}`;
-}
-
-function describeReceipts(receipts: unknown): string {
-  const list = Array.isArray(receipts) ? (receipts as { result?: string; to?: number }[]) : [];
-  const held = list.filter((receipt) => receipt.result === 'holds');
-  if (held.length === 0 || held.length < list.length) throw new Error(`${list.length - held.length} of ${list.length} receipts do not hold`);
-  return `${held.length} receipts hold, to entry ${Math.max(...held.map((receipt) => receipt.to ?? 0)) - 1}`;
-}
-
-function describe(value: Record<string, unknown>, fields: readonly string[]): string {
-  return fields.filter((field) => value[field] !== undefined).map((field) => `${field} ${String(value[field])}`).join(', ');
+  const { verdict, report } = (await programs.json('nd7', ['verify', session, '--receipts'])) as {
+    verdict: string;
+    report: { entries: number; receipts: { result: string; to: number }[] };
+  };
+  if (verdict !== 'intact') throw new Error(`the verdict is ${verdict}`);
+  const held = report.receipts.filter(({ result }) => result === 'holds');
+  if (held.length === 0 || held.length < report.receipts.length) {
+    throw new Error(`${report.receipts.length - held.length} of ${report.receipts.length} receipts do not hold`);
+  }
+  return `verified, ${report.entries} entries intact, ${held.length} receipts hold, to entry ${Math.max(...held.map(({ to }) => to)) - 1}`;
 }

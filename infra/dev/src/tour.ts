@@ -99,7 +99,7 @@ async function play(root: string, home: string, programs: Programs, scenes: Scen
   cpSync(join(home, 'sessions', session), original, { recursive: true });
 
   await scenes.title(`One byte of entry ${target} is changed on disk`);
-  await programs.nd7(['recorder', 'stop']);
+  await programs.nd7(['recorder', '--stop']);
   editOneByte(home, session, target);
   await scenes.run(['verify', session], { code: 1, says: new RegExp(`\\b${target + 1}\\b.*wrong-prev|wrong-prev.*\\b${target + 1}\\b`, 's') });
 
@@ -116,7 +116,7 @@ async function play(root: string, home: string, programs: Programs, scenes: Scen
   rmSync(join(home, 'sessions', session, 'receipts'), { recursive: true, force: true });
   rmSync(join(home, 'outbox', session), { recursive: true, force: true });
   for (const payload of payloads.slice(half)) await programs.nd7(['hook', '--agent', 'claude-code'], payload);
-  await programs.nd7(['recorder', 'stop']);
+  await programs.nd7(['recorder', '--stop']);
   await scenes.run(['ship', session], { code: 1, says: /fork|409/ });
   say('   The vault holds two claims for one count, both under this machine’s signature: a fork leaf and an incident.');
 }

@@ -1,0 +1,83 @@
+import type { Command } from 'commander';
+import type { Io } from '../cli/io.js';
+import type { Outcome } from '../shipping/flush.js';
+
+interface Options {
+  follow?: boolean;
+}
+
+/** `nd7 ship`: deliver what is recorded until a verified receipt is held for it. */
+export function register(program: Command, io: Io): void {
+  program
+    .command('ship')
+    .description('ship recorded sessions to the vault and check its receipts (the recorder of an enrolled machine does so by itself)')
+    .argument('[session...]', 'session ids or their beginnings (default: all that have entries without a receipt)')
+    .option('--follow', 'go on shipping and show each receipt, until Ctrl-C')
+    .action((sessions: string[], options: Options) => ship(io, sessions, options));
+}
+
+async function ship(io: Io, named: string[], options: Options): Promise<void> {
+  const { Home } = await import('@nd7/journal');
+  const { enrolledAt, flush, unshipped } = await import('../shipping/flush.js');
+  const { findSession } = await import('../shipping/find.js');
+  const { asCliError } = await import('../shipping/errors.js');
+  const home = new Home(io.home);
+  const chosen = named.map((one) => findSession(home, one));
+  try {
+    const vault = enrolledAt(io.home);
+    if (options.follow === true) return await follow(io, () => (chosen.length > 0 ? chosen : unshipped(home)), vault.url);
+    const outcomes = await flush(io.home, chosen.length > 0 ? chosen : unshipped(home));
+    if (io.isJson) io.json({ vault: vault.url, origin: vault.origin, sessions: outcomes.map(plain) });
+    else if (outcomes.length === 0) io.out('everything recorded is under a receipt');
+    else for (const outcome of outcomes) show(io, outcome);
+    if (outcomes.some((outcome) => outcome.state !== 'shipped')) io.setExit(1);
+  } catch (error) {
+    throw asCliError(error);
+  }
+}
+
+/** Ships again and again, printing what is acknowledged; ends on SIGINT or SIGTERM. */
+async function follow(io: Io, sessions: () => string[], url: string): Promise<void> {
+  const { flush } = await import('../shipping/flush.js');
+  let ended = false;
+  const end = (): void => void (ended = true);
+  process.once('SIGINT', end).once('SIGTERM', end);
+  if (!io.isJson) io.err(io.paint('dim', `shipping to ${url}; Ctrl-C ends it`));
+  const said = new Map<string, string>();
+  while (!ended) {
+    for (const outcome of await flush(io.home, sessions())) {
+      const state = `${outcome.state} ${'acknowledged' in outcome ? outcome.acknowledged : outcome.problem}`;
+      if (said.get(outcome.session) === state) continue;
+      said.set(outcome.session, state);
+      if (io.isJson) io.json(plain(outcome));
+      else show(io, outcome);
+      if (outcome.state === 'failed') io.setExit(1);
+    }
+    for (let waited = 0; waited < 1000 && !ended; waited += 100) await new Promise((next) => setTimeout(next, 100));
+  }
+}
+
+/** snake_case for `--json`; the fields of a report are single words already, but for one. */
+function plain(outcome: Outcome): Record<string, unknown> {
+  if (outcome.state === 'failed') return { ...outcome };
+  const { retryAfter, ...rest } = outcome;
+  return { ...rest, ...(retryAfter === undefined ? {} : { retry_after_ms: retryAfter }) };
+}
+
+function show(io: Io, outcome: Outcome): void {
+  const { session } = outcome;
+  if (outcome.state === 'failed') {
+    io.out(`${io.paint('red', '✗')} ${session}  ${io.paint('red', outcome.code)}: ${outcome.problem}`);
+    io.out('  Nothing was removed: log, outbox and receipts are kept.');
+    return;
+  }
+  for (const alarm of outcome.alarms) io.out(`${io.paint('yellow', '!')} ${session}  ${alarm.code}: ${alarm.text}`);
+  const { entries, acknowledged, segments } = outcome;
+  const count = segments.length === 0 ? '' : `, ${segments.length} ${segments.length === 1 ? 'segment' : 'segments'} now`;
+  if (outcome.state === 'shipped') {
+    io.out(`${io.paint('green', '✓')} ${session}  ${acknowledged} of ${entries} entries under receipts that hold${count}`);
+  } else {
+    const why = outcome.state === 'pending' ? 'the receipt is not published yet' : (outcome.problem ?? 'the vault cannot be reached');
+    io.out(`${io.paint('yellow', '…')} ${session}  ${acknowledged} of ${entries} entries under receipts; queued: ${why}`);
+  }
+}

@@ -1,0 +1,76 @@
+// Ships what is recorded: asks the resident recorder, which is the one that ships, and does it in this process where none runs.
+import { ShipError, ShipLoop, readVaultFile, type ShipReport, type VaultFile } from '@nd7/ship';
+import { Home, listSessions, machineKey, openSession, readReceipts, SessionReader } from '@nd7/journal';
+import { systemClock, systemRandom } from '@nd7/signing';
+import { askJson } from '../recorder/client.js';
+
+/** How a session's pass ended when it could not be shipped. */
+export interface Failed {
+  session: string;
+  state: 'failed';
+  code: string;
+  problem: string;
+}
+export type Outcome = ShipReport | Failed;
+
+/** Where this home ships to; throws ShipError `not-enrolled` with the next step. */
+export function enrolledAt(home: string): VaultFile {
+  const vault = readVaultFile(home);
+  if (vault !== undefined) return vault;
+  throw new ShipError(
+    'not-enrolled',
+    `this machine is not enrolled at a vault (no ${home}/vault.json): \`nd7 enrol URL TOKEN\` with a token from \`nd7-vault enrolment create\``,
+  );
+}
+
+/** Sessions of the home that have entries without a receipt, the oldest first. */
+export function unshipped(home: Home): string[] {
+  return listSessions(home)
+    .filter(({ session, head }) => (readReceipts(home, session).at(-1)?.entries ?? 0) < (head?.entries ?? Infinity))
+    .map(({ session }) => session)
+    .reverse();
+}
+
+/** Ships the sessions named until receipts are held, or it is clear why not. */
+export async function flush(root: string, sessions: readonly string[]): Promise<Outcome[]> {
+  const vault = enrolledAt(root);
+  if (sessions.length === 0) return [];
+  const asked = await askJson(root, 'ship', { sessions }, 300_000);
+  if (asked !== undefined && asked['error'] === undefined) {
+    const answered = (asked['sessions'] ?? asked) as Record<string, Outcome>;
+    return Object.values(answered);
+  }
+  return flushHere(new Home(root), vault, sessions);
+}
+
+async function flushHere(home: Home, vault: VaultFile, sessions: readonly string[]): Promise<Outcome[]> {
+  const loop = new ShipLoop({
+    home: home.root,
+    vault,
+    signer: machineKey(home),
+    clock: systemClock,
+    random: systemRandom,
+    source: (session) => {
+      const reader = new SessionReader(home, session);
+      return {
+        session,
+        entries: () => reader.entries(),
+        range: (from, to) => reader.range(from, to),
+        async seal() {
+          const journal = await openSession(home, session);
+          try {
+            // A chain that cannot go on is continued under another id; this one is shipped as far as it is sealed.
+            if (journal.session === session) await journal.seal();
+          } finally {
+            await journal.close();
+          }
+        },
+      };
+    },
+  });
+  try {
+    return Object.values(await loop.flush(sessions)) as Outcome[];
+  } finally {
+    await loop.stop();
+  }
+}
