@@ -11,7 +11,10 @@ export class ConfigError extends Error {
   }
 }
 
-const port = z.coerce.number().int().min(0).max(65535);
+const whole = (min: number, max: number): z.ZodCoercedNumber => {
+  const error = `must be a whole number from ${String(min)} to ${String(max)}`;
+  return z.coerce.number({ error }).int(error).min(min, error).max(max, error);
+};
 const folder = z.string().min(1);
 const url = z.string().refine((text) => {
   try {
@@ -29,15 +32,15 @@ const Environment = z.object({
   ND7_VAULT_NAME: vaultName,
   ND7_DATABASE_URL: url,
   ND7_DATABASE_OWNER_URL: url.optional(),
-  ND7_DATABASE_POOL: z.coerce.number().int().min(2).max(200).default(10),
+  ND7_DATABASE_POOL: whole(2, 200).default(10),
   ND7_VAULT_KEYS: folder,
   ND7_VAULT_HOST: z.string().min(1).default('127.0.0.1'),
-  ND7_VAULT_PORT: port.default(8787),
+  ND7_VAULT_PORT: whole(0, 65_535).default(4170),
   ND7_VAULT_PUBLIC_URL: z.url({ protocol: /^https?$/, error: 'must be the http or https URL that readers use' }).optional(),
   ND7_DASHBOARD_DIR: folder.optional(),
   ND7_VAULT_SIGNER_STATE: folder.optional(),
   ND7_VAULT_SIGNER_SOCKET: folder.optional(),
-  ND7_VAULT_MAX_INGESTS: z.coerce.number().int().min(1).max(1024).default(32),
+  ND7_VAULT_MAX_INGESTS: whole(1, 1024).default(32),
   ND7_VAULT_METRICS_TOKEN: z.string().min(16, 'must have at least 16 characters').optional(),
   ND7_LOG_LEVEL: z.enum(['debug', 'info', 'warn', 'error', 'silent']).default('info'),
 });

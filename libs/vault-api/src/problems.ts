@@ -21,7 +21,6 @@ export const PROBLEMS = {
   'bad-enrolment': { status: 403, title: 'The enrolment token is unknown, used or expired' },
   'not-found': { status: 404, title: 'There is nothing here' },
   'not-published': { status: 404, title: 'The leaf is not published yet' },
-  'method-not-allowed': { status: 405, title: 'The route does not take this method' },
   overlap: { status: 409, title: 'The vault already holds these entries or some of them' },
   gap: { status: 409, title: 'Entries are missing between what the vault holds and this' },
   disagrees: { status: 409, title: 'This disagrees with what the vault holds' },

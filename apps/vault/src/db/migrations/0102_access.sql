@@ -173,7 +173,10 @@ call nd7.guard_table('nd7.sign_out');
 create policy keeper_finds on nd7.enrolment for select to nd7_keeper using (true);
 create policy keeper_finds on nd7.machine_token for select to nd7_keeper using (true);
 create policy keeper_finds on nd7.reader_token for select to nd7_keeper using (true);
+create policy keeper_finds on nd7.reader_revocation for select to nd7_keeper using (true);
 create policy keeper_finds on nd7.sign_in for select to nd7_keeper using (true);
+create policy keeper_finds on nd7.sign_out for select to nd7_keeper using (true);
+create policy keeper_finds on nd7.team_setting for select to nd7_keeper using (true);
 create policy keeper_forgets on nd7.nonce to nd7_keeper using (true);
 
 create function nd7.team_of_enrolment(wanted text) returns text language sql stable security definer set search_path = nd7, pg_temp as
@@ -183,11 +186,23 @@ create function nd7.machine_of_token(wanted text, out team text, out machine tex
   returns setof record language sql stable security definer set search_path = nd7, pg_temp as
 $$ select t.team, t.machine::text from nd7.machine_token t where t.token_hash = wanted $$;
 
-create function nd7.team_of_reader_token(wanted text) returns text language sql stable security definer set search_path = nd7, pg_temp as
-$$ select team from nd7.reader_token where token_hash = wanted $$;
+-- A reader as long as the token is good: not expired, not revoked.
+create function nd7.reader_of_token(wanted text, out team text, out reader text)
+  returns setof record language sql stable security definer set search_path = nd7, pg_temp as
+$$ select t.team, t.reader::text from nd7.reader_token t
+   where t.token_hash = wanted and (t.expires is null or t.expires > clock_timestamp())
+     and not exists (select from nd7.reader_revocation r where r.team = t.team and r.reader = t.reader) $$;
 
-create function nd7.team_of_cookie(wanted text) returns text language sql stable security definer set search_path = nd7, pg_temp as
-$$ select team from nd7.sign_in where cookie_hash = wanted $$;
+create function nd7.reader_of_cookie(wanted text, out team text, out reader text)
+  returns setof record language sql stable security definer set search_path = nd7, pg_temp as
+$$ select s.team, s.reader::text from nd7.sign_in s
+   where s.cookie_hash = wanted and s.expires > clock_timestamp()
+     and not exists (select from nd7.sign_out o where o.team = s.team and o.cookie_hash = s.cookie_hash)
+     and not exists (select from nd7.reader_revocation r where r.team = s.team and r.reader = s.reader) $$;
+
+-- Whether a team made its log public; asked before anybody is known.
+create function nd7.is_public_log(wanted text) returns boolean language sql stable security definer set search_path = nd7, pg_temp as
+$$ select coalesce((select value = 'public' from nd7.team_setting where team = wanted and name = 'log' order by id desc limit 1), false) $$;
 
 create function nd7.forget_nonces(older interval) returns bigint language plpgsql security definer set search_path = nd7, pg_temp as $$
 declare gone bigint;
@@ -200,6 +215,7 @@ end $$;
 
 call nd7.guard_function('nd7.team_of_enrolment(text)');
 call nd7.guard_function('nd7.machine_of_token(text)');
-call nd7.guard_function('nd7.team_of_reader_token(text)');
-call nd7.guard_function('nd7.team_of_cookie(text)');
+call nd7.guard_function('nd7.reader_of_token(text)');
+call nd7.guard_function('nd7.reader_of_cookie(text)');
+call nd7.guard_function('nd7.is_public_log(text)');
 call nd7.guard_function('nd7.forget_nonces(interval)');

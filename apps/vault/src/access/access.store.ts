@@ -1,0 +1,64 @@
+import { Injectable } from '@nestjs/common';
+import { Database } from '../db/database.js';
+import type { MachineIdentity, ReaderIdentity } from '../http/request.js';
+
+/** The rows behind tokens, nonces and sign-ins. */
+@Injectable()
+export class AccessStore {
+  constructor(private readonly db: Database) {}
+
+  async machineOfToken(tokenHash: string): Promise<MachineIdentity | undefined> {
+    const [row] = await this.db.sql<MachineIdentity[]>`select team, machine from nd7.machine_of_token(${tokenHash})`;
+    return row;
+  }
+
+  async readerOfToken(tokenHash: string): Promise<ReaderIdentity | undefined> {
+    const [row] = await this.db.sql<ReaderIdentity[]>`select team, reader from nd7.reader_of_token(${tokenHash})`;
+    return row;
+  }
+
+  async readerOfCookie(cookieHash: string): Promise<ReaderIdentity | undefined> {
+    const [row] = await this.db.sql<ReaderIdentity[]>`select team, reader from nd7.reader_of_cookie(${cookieHash})`;
+    return row;
+  }
+
+  async isPublicLog(team: string): Promise<boolean> {
+    const [row] = await this.db.sql<{ open: boolean }[]>`select nd7.is_public_log(${team}) as open`;
+    return row?.open === true;
+  }
+
+  /**
+   * Uses a nonce up and looks whether the machine is revoked. The commit is not waited for on disk: whatever the request then does commits
+   * after it and takes it along, and a request that did nothing may as well be repeated.
+   */
+  useNonce(machine: MachineIdentity, nonce: string, now: Date): Promise<{ fresh: boolean; revoked: boolean }> {
+    return this.db.tenant(machine.team, async (tx) => {
+      const [row] = await tx<{ fresh: boolean; revoked: boolean }[]>`
+        with quick as materialized (select set_config('synchronous_commit', 'off', true)),
+          used as (
+            insert into nd7.nonce (team, machine, nonce) select ${machine.team}, ${machine.machine}, ${nonce} from quick
+            on conflict do nothing returning 1
+          )
+        select exists (select from used) as fresh,
+          exists (select from nd7.machine_revocation where machine = ${machine.machine} and since <= ${now}) as revoked`;
+      return row ?? { fresh: false, revoked: false };
+    });
+  }
+
+  async forgetNonces(): Promise<number> {
+    const [row] = await this.db.sql<{ gone: number }[]>`select nd7.forget_nonces(interval '15 minutes') as gone`;
+    return row?.gone ?? 0;
+  }
+
+  signIn(reader: ReaderIdentity, cookieHash: string, expires: Date): Promise<void> {
+    return this.db.tenant(reader.team, async (tx) => {
+      await tx`insert into nd7.sign_in (team, cookie_hash, reader, expires) values (${reader.team}, ${cookieHash}, ${reader.reader}, ${expires})`;
+    });
+  }
+
+  signOut(reader: ReaderIdentity, cookieHash: string): Promise<void> {
+    return this.db.tenant(reader.team, async (tx) => {
+      await tx`insert into nd7.sign_out (team, cookie_hash) values (${reader.team}, ${cookieHash}) on conflict do nothing`;
+    });
+  }
+}

@@ -1,0 +1,151 @@
+import { Inject, Injectable } from '@nestjs/common';
+import { formatTime } from '@nd7/entry';
+import { formatStatement } from '@nd7/receipt';
+import { claimItem, decodeClaimHeaders, type SignedClaim } from '@nd7/segment';
+import { verifySignatures } from '@nd7/signing';
+import { Bodies } from '../bodies/bodies.js';
+import { DataKeys } from '../bodies/data-keys.js';
+import { sealBody } from '../bodies/sealing.js';
+import { Database } from '../db/database.js';
+import { busy, Problem } from '../http/problem.js';
+import type { MachineIdentity } from '../http/request.js';
+import { TeamLog } from '../log/team-log.js';
+import { CLOCK, RANDOM, type Clock, type Random } from '../ports.js';
+import { Conflicts } from './conflicts.js';
+import { decide, type StoredSegment } from './decide.js';
+import { examine, MAX_ENTRIES, type Examined } from './examine.js';
+import { entriesOf, type Entries } from './frame.js';
+import { IngestStore } from './ingest.store.js';
+import { Kernel } from './kernel.js';
+
+/** How long an accepted segment's answer waits for the receipt, in milliseconds. */
+const WAIT_FOR_RECEIPT = 2_000;
+/** How often a segment is looked at again because another replica moved the head meanwhile. */
+const TRIES = 5;
+
+export interface SegmentRequest {
+  machine: MachineIdentity;
+  session: string;
+  from: number;
+  encoding: string | undefined;
+  claim: string | undefined;
+  signature: string | undefined;
+  body: Buffer;
+}
+
+/** What a segment became. `receipt` undefined: durable, not yet published. */
+export interface Accepted {
+  isNew: boolean;
+  receipt: string | undefined;
+}
+
+/**
+ * Takes segments. The order of the checks is the format's, and every refusal is one row of PROBLEMS: body size and encoding, the claim by
+ * itself, the claim against what is held, then the bytes themselves.
+ */
+@Injectable()
+export class IngestService {
+  constructor(
+    private readonly db: Database,
+    private readonly store: IngestStore,
+    private readonly log: TeamLog,
+    private readonly bodies: Bodies,
+    private readonly keys: DataKeys,
+    private readonly kernel: Kernel,
+    private readonly conflicts: Conflicts,
+    @Inject(CLOCK) private readonly clock: Clock,
+    @Inject(RANDOM) private readonly random: Random,
+  ) {}
+
+  async ingest(request: SegmentRequest): Promise<Accepted> {
+    const entries = await entriesOf(request.body, request.encoding);
+    if (countLines(entries.plain) > MAX_ENTRIES) throw new Problem('too-large', `a segment holds at most ${String(MAX_ENTRIES)} entries: cut it smaller`);
+    const claim = await this.readClaim(request);
+    const { team } = request.machine;
+    for (let attempt = 0; attempt < TRIES; attempt += 1) {
+      const { held, touching } = await this.store.standing(team, claim);
+      const decision = decide(claim, held, touching);
+      switch (decision.is) {
+        case 'same':
+          return this.sameAgain(team, claim, entries, decision.stored);
+        case 'next': {
+          const accepted = await this.accept(team, claim, entries, held?.key ?? null);
+          if (accepted !== undefined) return accepted;
+          break; // another replica moved the head: look again
+        }
+        case 'gap':
+          throw new Problem('gap', `the vault holds ${String(held?.entries ?? 0)} entries of this session, the segment begins at ${String(claim.from)}`, { next: held?.entries ?? 0 });
+        case 'fork':
+          throw await this.conflicts.fork(team, claim, entries.frame, decision.count, decision.stored, held?.entries ?? 0);
+        case 'after-fork':
+          throw new Problem('fork', 'this session forked: its recorder goes on in a new one', { next: held?.entries ?? 0 });
+        case 'overlap':
+          throw await this.conflicts.overlap(team, claim, entries, held?.entries ?? 0);
+      }
+    }
+    throw busy('other requests keep moving this session; send the segment again');
+  }
+
+  /** The claim by itself. The body is not consulted. */
+  private async readClaim(request: SegmentRequest): Promise<SignedClaim> {
+    const { machine, session, from } = request;
+    if (request.claim === undefined || request.signature === undefined) throw new Problem('bad-claim', 'the headers nd7-claim and nd7-signature carry the claim');
+    const claim = decodeClaimHeaders(request.claim, request.signature);
+    if (claim === undefined) throw new Problem('bad-claim', 'nd7-claim is not the base64 of the lines origin to head, or nd7-signature not of 64 bytes');
+    const wrong = (what: string): Problem => new Problem('bad-claim', `the claim’s ${what}`);
+    if (claim.origin !== this.log.origin(machine.team)) throw wrong(`origin is not ${this.log.origin(machine.team)}`);
+    if (claim.machine !== machine.machine) throw wrong('machine is not the token’s');
+    if (claim.session !== session) throw wrong('session is not the route’s');
+    if (claim.from !== from) throw wrong('from is not the route’s');
+    const [good] = await verifySignatures([claimItem(claim)]);
+    if (good !== true) throw wrong('signature is not by the machine key');
+    return claim;
+  }
+
+  /** The identity of a segment is of its bytes: they are checked again before a receipt is given for them. */
+  private async sameAgain(team: string, claim: SignedClaim, entries: Entries, stored: StoredSegment): Promise<Accepted> {
+    await this.kernel.use((kernel) => examine(entries.plain, claim, stored.keyBefore, kernel));
+    return { isNew: false, receipt: await this.log.receipt(team, stored.leafId) };
+  }
+
+  private async accept(team: string, claim: SignedClaim, entries: Entries, keyBefore: string | null): Promise<Accepted | undefined> {
+    const examined = await this.kernel.use((kernel) => examine(entries.plain, claim, keyBefore, kernel));
+    const leafId = await this.keep(team, claim, entries, examined);
+    return leafId === undefined ? undefined : { isNew: true, receipt: await this.log.published(team, leafId, WAIT_FOR_RECEIPT) };
+  }
+
+  /** Body, statement and head in one transaction; undefined when the head moved meanwhile. */
+  private async keep(team: string, claim: SignedClaim, entries: Entries, examined: Examined): Promise<bigint | undefined> {
+    const place = { team, machine: claim.machine, session: claim.session, from: claim.from, to: claim.to, head: claim.head };
+    const key = await this.keys.of(place);
+    if (key === undefined) throw new Problem('not-found', 'this session was erased');
+    const sealed = sealBody(key, entries.frame, place, this.random);
+    const received = this.clock.now();
+    try {
+      return await this.db.tenant(team, async (tx) => {
+        const body = await this.bodies.put(tx, team, sealed);
+        const leafId = await this.log.enqueue(tx, team, formatStatement({ type: 'head', ...claim, received: formatTime(received) }));
+        const outcome = await this.store.take(tx, { claim, ...examined, received: new Date(received), leafId, body, bytes: entries.plain.length });
+        if (outcome !== 'stored') throw new NotTaken(outcome);
+        return leafId;
+      });
+    } catch (error) {
+      if (!(error instanceof NotTaken)) throw error;
+      if (error.outcome === 'revoked') throw new Problem('revoked', 'this machine was revoked while it shipped');
+      return undefined;
+    }
+  }
+}
+
+/** Rolls the transaction back. */
+class NotTaken extends Error {
+  constructor(readonly outcome: 'moved' | 'revoked') {
+    super(outcome);
+  }
+}
+
+function countLines(bytes: Buffer): number {
+  let lines = 0;
+  for (let at = bytes.indexOf(10); at >= 0 && lines <= MAX_ENTRIES; at = bytes.indexOf(10, at + 1)) lines += 1;
+  return lines;
+}

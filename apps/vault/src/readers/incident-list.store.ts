@@ -1,0 +1,63 @@
+import { Injectable } from '@nestjs/common';
+import type { Incident } from '@nd7/vault-api';
+import type { Fragment, TransactionSql } from 'postgres';
+import { Database } from '../db/database.js';
+
+interface Row {
+  id: string;
+  kind: string;
+  machine: string;
+  session: string | null;
+  count: number | null;
+  at: Date;
+  leaf_index: number | null;
+  stored: string[] | null;
+  second: string[] | null;
+}
+
+/** Incidents with the claims that prove them, the stored one first. */
+@Injectable()
+export class IncidentListStore {
+  constructor(private readonly db: Database) {}
+
+  async list(team: string): Promise<Incident[]> {
+    return (await this.db.tenant(team, (tx) => this.rows(tx, tx`true`, 200))).map(incidentOf);
+  }
+
+  async one(team: string, id: string): Promise<Incident | undefined> {
+    const [row] = await this.db.tenant(team, (tx) => this.rows(tx, tx`i.id = ${id}`, 1));
+    return row === undefined ? undefined : incidentOf(row);
+  }
+
+  private rows(tx: TransactionSql, where: Fragment, limit: number): Promise<Row[]> {
+    return tx<Row[]>`
+      select i.id, i.kind, i.machine, i.session, i.count, i.at, l.leaf_index,
+        case when g.head is not null then array[g.from_entry::text, g.to_entry::text, g.prev, g.head, g.signature] end as stored,
+        case when e.id is not null then array[e.from_entry::text, e.to_entry::text, e.prev, e.head, e.signature] end as second
+      from nd7.incident i
+        left join nd7.evidence e on e.id = i.evidence
+        left join nd7.fork f on f.evidence = i.evidence and f.machine = i.machine and f.session = i.session and f.count = i.count
+        left join nd7.segment g on g.machine = f.machine and g.session = f.session and g.from_entry = f.from_entry
+        left join nd7.log_leaf l on l.leaf_id = i.leaf_id
+      where ${where} order by i.at desc, i.id limit ${limit}`;
+  }
+}
+
+function incidentOf(row: Row): Incident {
+  const claims = [row.stored, row.second].flatMap((fields) => {
+    const [from, to, prev, head, signature] = fields ?? [];
+    if (prev === undefined || head === undefined || signature === undefined) return [];
+    return [{ from: Number(from), to: Number(to), prev, head, signature }];
+  });
+  return {
+    id: row.id,
+    kind: row.kind,
+    machine: row.machine,
+    ...(row.session === null ? {} : { session: row.session }),
+    ...(row.count === null ? {} : { count: row.count }),
+    at: row.at.toISOString(),
+    ...(claims.length === 0 ? {} : { claims }),
+    ...(row.leaf_index === null ? {} : { leaf_index: row.leaf_index }),
+    state: 'open',
+  };
+}

@@ -1,0 +1,69 @@
+// The service as one function: modules, hooks, files, port. `main.ts` and the tests start it with it.
+import 'reflect-metadata';
+import { NestFactory } from '@nestjs/core';
+import { FastifyAdapter, type NestFastifyApplication } from '@nestjs/platform-fastify';
+import type { FastifyInstance } from 'fastify';
+import { Access } from './access/access.js';
+import { checkGuards } from './db/boot-check.js';
+import { Metrics } from './health/metrics.js';
+import { Admission } from './http/admission.js';
+import { routeOf } from './http/route.js';
+import { acceptBodies } from './http/body.js';
+import { serveDashboard } from './http/dashboard.js';
+import { commonHeaders } from './http/headers.js';
+import { ProblemFilter } from './http/problem.filter.js';
+import { VaultModule, type VaultParts } from './vault.module.js';
+import './http/request.js';
+
+export interface RunningVault {
+  /** Where it listens, `http://host:port`. */
+  url: string;
+  close(): Promise<void>;
+}
+
+/** Checks the database's guards, starts the service and waits until it takes requests. Throws what keeps it from starting. */
+export async function startVault(parts: VaultParts): Promise<RunningVault> {
+  const { config, log } = parts;
+  for (const warning of await checkGuards(config)) log.warn(warning);
+  const adapter = new FastifyAdapter({
+    routerOptions: { maxParamLength: 256 },
+    forceCloseConnections: 'idle',
+    requestTimeout: 60_000,
+    keepAliveTimeout: 72_000,
+  });
+  const app = await NestFactory.create<NestFastifyApplication>(VaultModule.of(parts), adapter, { bodyParser: false, logger: log, abortOnError: false });
+  const fastify = adapter.getInstance() as unknown as FastifyInstance;
+  acceptBodies(fastify);
+  addHooks(fastify, app, parts);
+  app.useGlobalFilters(new ProblemFilter(log));
+  await serveDashboard(fastify, config.dashboardDir);
+  await app.listen(config.port, config.host);
+  const address = fastify.server.address();
+  const port = typeof address === 'object' && address !== null ? address.port : config.port;
+  const url = `http://${config.host.includes(':') ? `[${config.host}]` : config.host}:${String(port)}`;
+  log.info('vault ready', { url, vault: config.name });
+  return { url, close: () => app.close() };
+}
+
+function addHooks(fastify: FastifyInstance, app: NestFastifyApplication, { config, log }: VaultParts): void {
+  const [access, admission, metrics] = [app.get(Access), app.get(Admission), app.get(Metrics)];
+  const headers = commonHeaders(config.publicUrl);
+  fastify.addHook('onRequest', async (request, reply) => {
+    void reply.headers(headers);
+    const route = routeOf(request);
+    if (route === undefined) return;
+    if (route.path.startsWith('/v1')) void reply.header('cache-control', 'no-store');
+    await access.identify(request, route);
+    if (route.name === 'segment') admission.admit(reply);
+  });
+  fastify.addHook('onResponse', (request, reply, done) => {
+    const route = request.routeOptions.url ?? 'none';
+    metrics.requests.inc({ route, status: String(reply.statusCode) });
+    if (route !== '/healthz' && route !== '/readyz' && route !== '/metrics') {
+      const who = request.machine === undefined ? {} : { machine: request.machine.machine.slice(0, 16) };
+      const team = request.machine?.team ?? request.reader?.team;
+      log.info('request', { method: request.method, route, status: reply.statusCode, ms: Math.round(reply.elapsedTime), ...(team === undefined ? {} : { team }), ...who });
+    }
+    done();
+  });
+}
