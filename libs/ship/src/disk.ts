@@ -64,7 +64,7 @@ export function removeFile(path: string): void {
 }
 
 export function isMissing(error: unknown): boolean {
-  return error instanceof Error && 'code' in error && error.code === 'ENOENT';
+  return (error as { code?: unknown } | null)?.code === 'ENOENT';
 }
 
 function syncFolder(path: string): void {
