@@ -30,11 +30,10 @@ export function isNd7Handler(handler: unknown): boolean {
   const { command, args } = (handler ?? {}) as { command?: unknown; args?: unknown };
   if (typeof command !== 'string' || !Array.isArray(args)) return false;
   const words = args.map(String);
-  const program =
-    basename(command) === 'nd7-shim' ||
-    words.some((word) => /(^|[\\/])nd7(\.js)?$/.test(word)) ||
-    /^nd7(\.exe)?$/.test(basename(command));
-  return program && words.includes('hook') && words.includes('--agent');
+  if (!words.includes('--agent')) return false;
+  if (basename(command) === 'nd7-shim') return true;
+  const program = /^nd7(\.exe)?$/.test(basename(command)) || words.some((word) => /(^|[\\/])nd7(\.js)?$/.test(word));
+  return program && words.includes('hook');
 }
 
 /** Every event that is safe to register, each with the one handler. */

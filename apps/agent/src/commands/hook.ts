@@ -6,7 +6,7 @@ import type { Answer } from '../recorder/frames.js';
 import { readPayload } from '../recorder/stdin.js';
 
 /** Environment variables of the hook that adapters read, handed to the recorder. */
-const PASSED = ['CLAUDE_CODE_SESSION_ID', 'CLAUDE_PID', 'CLAUDE_PROJECT_DIR'];
+const PASSED = ['CLAUDE_CODE_SESSION_ID', 'CLAUDE_PID', 'CLAUDE_PROJECT_DIR', 'CLAUDE_CODE_ENTRYPOINT'];
 /** The recorder answers in milliseconds; a hanging one must not hang the agent. */
 const ANSWER_MS = 10_000;
 
@@ -22,9 +22,11 @@ export async function main(argv: readonly string[]): Promise<number> {
   const env = Object.fromEntries(
     PASSED.flatMap((name) => (process.env[name] === undefined ? [] : [[name, process.env[name]]])),
   ) as Record<string, string>;
+  // The shim calls this in its place after it has looked for a recorder itself: asking again would only take time.
+  const alone = options.alone || process.env['ND7_SHIM'] !== undefined;
   const answer =
-    (options.alone ? undefined : await ask(home, options.agent, env, payload, took)) ??
-    (await alone(home, options, env, payload, took));
+    (alone ? undefined : await ask(home, options.agent, env, payload, options.took ?? took)) ??
+    (await recordAlone(home, { ...options, alone }, env, payload, options.took ?? took));
   process.stdout.write(answer.stdout);
   process.stderr.write(answer.stderr);
   return answer.exit;
@@ -42,20 +44,22 @@ function ask(
   return askRecorder(home, 'hook', { meta, payload, timeoutMs: ANSWER_MS });
 }
 
-async function alone(
+async function recordAlone(
   home: string,
   options: Options,
   env: Record<string, string>,
   payload: Uint8Array,
   took: string,
 ): Promise<Answer> {
-  const { recordAlone } = await import('../recorder/alone.js');
-  return recordAlone({ home, agent: options.agent, env, payload, took, startRecorder: !options.alone });
+  const fallBack = await import('../recorder/alone.js');
+  return fallBack.recordAlone({ home, agent: options.agent, env, payload, took, startRecorder: !options.alone });
 }
 
 interface Options {
   agent: string;
   home: string | undefined;
+  /** How reading ended, as the shim that read it says. */
+  took: string | undefined;
   /** Append under the lock and neither ask nor start a recorder. */
   alone: boolean;
 }
@@ -63,12 +67,13 @@ interface Options {
 const USAGE = 'usage: nd7 hook --agent NAME [--home FOLDER] [--alone] < payload';
 
 function parse(args: readonly string[]): Options | string {
-  const options: Options = { agent: '', home: undefined, alone: false };
+  const options: Options = { agent: '', home: undefined, took: undefined, alone: false };
   for (let at = 0; at < args.length; at++) {
     const [name, inline] = (args[at] ?? '').split(/=(.*)/s, 2);
     if (name === '--help' || name === '-h') return USAGE;
     if (name === '--alone') options.alone = true;
     else if (name === '--agent') options.agent = inline ?? args[++at] ?? '';
+    else if (name === '--took') options.took = inline ?? args[++at];
     else if (name === '--home') options.home = inline ?? args[++at];
     else return `nd7 hook: ${args[at]} is not known; ${USAGE}`;
   }

@@ -40,9 +40,12 @@ async function init(io: Io, options: InitOptions): Promise<void> {
     throw new CliError(1, 'nothing was changed', 'run `nd7 init --yes` to write without being asked');
 
   const { machineKey, openHome } = await import('@nd7/journal');
+  const { readConfig } = await import('../recorder/config.js');
+  const { writeShimConf } = await import('../recorder/settings.js');
   const home = openHome(io.home);
   machineKey(home);
-  const command = hookCommand(io.home, 'claude-code', scope);
+  writeShimConf(home.root, readConfig(home.root).recording);
+  const command = await hookCommand(io.home, 'claude-code', scope);
   const change = installClaudeCode({ settingsPath: path, hook: command.hook, home: io.home });
   report(io, { ...change, scope, written: change.changed, shim: command.shim, problem: command.problem });
   if (io.isJson) return;

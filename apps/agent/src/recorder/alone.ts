@@ -46,8 +46,10 @@ export async function recordAlone(request: AloneRequest): Promise<Answer> {
   } catch (error) {
     const text = error instanceof Error ? error.message : String(error);
     markMissed(request.home, {
-      session: reading.session,
+      at: systemClock.now(),
       agent: reading.adapter.agent,
+      session: reading.session,
+      event: reading.facts.event,
       reason: (error as { code?: string }).code ?? 'error',
     });
     if (config.recording === 'required' && (!reading.readable || reading.kind === 'tool.before'))

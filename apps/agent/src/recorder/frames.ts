@@ -1,9 +1,9 @@
 // The socket between a hook and the recorder, as docs/protocol/hook-socket.md has it: one request and one answer per connection.
 const MAGIC = Buffer.from('nd7\x01', 'latin1');
-const META_LIMIT = 256 * 1024;
+const META_LIMIT = 65_536;
 
-/** Payloads above this are refused with exit 0 and a gap: a client that sends more has lost its mind, and memory is bounded. */
-export const PAYLOAD_LIMIT = 256 * 1024 * 1024;
+/** Reading a payload stops here; what came so far is sent and marked. */
+export const PAYLOAD_LIMIT = 67_108_864;
 
 export interface Request {
   op: string;

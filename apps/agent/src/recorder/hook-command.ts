@@ -1,6 +1,6 @@
 import type { HookCommand } from '@nd7/hooks';
 import type { Scope } from './settings-paths.js';
-import { builtShim, installShim, shimPath } from './shim.js';
+import { installShim, shimPath, shimPossible } from './shim.js';
 import { BIN } from './start.js';
 
 /** The command to register with an agent, and what stands behind it. */
@@ -14,23 +14,23 @@ export interface RegisteredCommand {
 
 /** The command that `hookCommand` will register, without writing anything. */
 export function plannedCommand(home: string, agent: string, scope: Scope): HookCommand {
-  return commandFor('path' in builtShim() ? shimPath(home, scope) : undefined, home, agent, scope);
+  return commandFor(shimPossible() ? shimPath(home, scope) : undefined, home, agent, scope);
 }
 
 /**
  * The command an agent is told to run for a home: the shim, copied to its place now, or node where no shim can be built. The text is
  * the same every time: agents that ask for trust ask once.
  */
-export function hookCommand(home: string, agent: string, scope: Scope): RegisteredCommand {
-  const installed = installShim(home, scope);
+export async function hookCommand(home: string, agent: string, scope: Scope): Promise<RegisteredCommand> {
+  const installed = await installShim(home, scope);
   if ('path' in installed)
     return { hook: commandFor(installed.path, home, agent, scope), shim: installed.path, problem: undefined };
   return { hook: commandFor(undefined, home, agent, scope), shim: undefined, problem: installed.problem };
 }
 
 function commandFor(shim: string | undefined, home: string, agent: string, scope: Scope): HookCommand {
-  const args = ['hook', '--agent', agent];
-  if (shim !== undefined) return { command: shim, args };
   // What stands in managed settings runs as many users, each with a home of their own.
-  return { command: process.execPath, args: [BIN, ...args, ...(scope === 'managed' ? [] : ['--home', home])] };
+  const homed = scope === 'managed' ? [] : ['--home', home];
+  if (shim !== undefined) return { command: shim, args: [...homed, '--agent', agent] };
+  return { command: process.execPath, args: [BIN, 'hook', ...homed, '--agent', agent] };
 }

@@ -1,5 +1,5 @@
 import type { Clock, Random } from '@nd7/entry';
-import { NO_OPINION, readHook } from '@nd7/hooks';
+import { adapterFor, NO_OPINION, readHook } from '@nd7/hooks';
 import type { HookReading } from '@nd7/hooks';
 import type { Home } from '@nd7/journal';
 import type { Peer } from '@nd7/kernel';
@@ -7,7 +7,7 @@ import type { KeyPair } from '@nd7/signing';
 import type { RecorderConfig } from './config.js';
 import { environmentOf } from './frames.js';
 import type { Answer, Request } from './frames.js';
-import { readMissed } from './missed.js';
+import { takeMissed } from './missed.js';
 import { openMarks } from './open-marks.js';
 import { clientAlive, speaker, unnamedSession } from './peer.js';
 import type { Speaker } from './peer.js';
@@ -28,8 +28,6 @@ export interface RecorderOptions {
   machine: KeyPair;
   config(): RecorderConfig;
   version: string;
-  /** Absent on a machine that is not enrolled. */
-  ship?: (host: ShipHost) => ShipLoop;
   /** Where Claude Code keeps its user settings. */
   userSettings?: string;
   /** How often open sessions are looked at, ms. */
@@ -45,7 +43,7 @@ export interface RecorderOptions {
 export class Recorder implements ShipHost {
   private readonly sessions: Sessions;
   private readonly watch: Watch;
-  private readonly shipLoop: ShipLoop | undefined;
+  private shipLoop: ShipLoop | undefined;
   private readonly started: number;
   private stopping = false;
 
@@ -54,7 +52,6 @@ export class Recorder implements ShipHost {
     this.sessions = new Sessions(options.home, { ...options, rules: () => options.config().detach }, (session) =>
       this.shipLoop?.notice(session.id),
     );
-    this.shipLoop = options.ship?.(this);
     const userSettings = options.userSettings ?? userSettingsFolder(process.env);
     this.watch = new Watch({
       sessions: this.sessions,
@@ -82,14 +79,15 @@ export class Recorder implements ShipHost {
         const writer = await this.sessions.writer(mark.session, mark.agent, {});
         writer.client = mark.client;
         if (mark.client === undefined || !clientAlive(mark.client)) {
-          await writer.note('session.end', { reason: 'process gone', noticed: 'recorder started' });
+          const reason = mark.client === undefined ? 'client unknown' : 'process gone';
+          await writer.note('session.end', { reason, noticed: 'recorder started' });
           await this.sessions.close(mark.session);
         }
       } catch (error) {
         this.options.warn(`session ${mark.session} cannot be taken up again: ${message(error)}`);
       }
     }
-    await this.takeMissed();
+    await this.tellMissed();
     this.watch.wake();
   }
 
@@ -102,7 +100,7 @@ export class Recorder implements ShipHost {
         case 'status':
           return json(this.status());
         case 'ship':
-          return await this.ship(request);
+          return await this.flush(request);
         default:
           return { exit: 2, stdout: '', stderr: `nd7: this recorder does not know "${request.op.slice(0, 40)}"` };
       }
@@ -121,14 +119,36 @@ export class Recorder implements ShipHost {
     await this.shipLoop?.stop();
   }
 
+  /** Takes a loop that ships from now on, or none. */
+  ship(loop: ShipLoop | undefined): void {
+    void this.shipLoop?.stop();
+    this.shipLoop = loop;
+    for (const [, writer] of this.sessions.all()) loop?.notice(writer.id);
+  }
+
   async seal(session: string): Promise<{ entries: number; head: string }> {
-    const writer = await this.sessions.writer(session, 'unknown', {});
-    return writer.seal();
+    const open = this.openAs(session);
+    return open === undefined ? this.sessions.sealClosed(session) : open.seal();
+  }
+
+  async forked(session: string, why: string): Promise<void> {
+    const wasOpen = this.openAs(session) !== undefined;
+    const writer = await this.sessions.continueAfter(session);
+    await writer.note('alarm', { reason: 'fork', detail: why, session });
+    if (wasOpen) this.watch.wake();
+    else await this.sessions.close(writer.journal.asked);
   }
 
   async note(session: string, kind: string, data: Record<string, unknown>): Promise<void> {
-    const writer = await this.sessions.writer(session, 'unknown', {});
-    await writer.note(kind, data);
+    const open = this.openAs(session);
+    if (open !== undefined) return void (await open.note(kind, data));
+    await (await this.sessions.writer(session, 'unknown', {})).note(kind, data);
+    await this.sessions.close(session);
+  }
+
+  /** The writer of a chain, by the chain's own id. */
+  private openAs(session: string): SessionWriter | undefined {
+    return this.sessions.all().find(([, writer]) => writer.id === session)?.[1];
   }
 
   private async hook(request: Request, peer: Peer): Promise<Answer> {
@@ -164,6 +184,8 @@ export class Recorder implements ShipHost {
       try {
         const writer = await this.sessions.writer(asked, reading.adapter.agent, start);
         writer.project = project ?? writer.project;
+        writer.client = who.client ?? writer.client;
+        this.watch.mark(asked, writer);
         this.watch.wake();
         const outcome = await writer.record(reading, who);
         if (!writer.broken) return { ...outcome, asked };
@@ -206,6 +228,7 @@ export class Recorder implements ShipHost {
     try {
       await writer.note('session.end', { reason: 'client ended', ...optional('client_reason', reading.facts.reason) });
       await writer.seal();
+      this.sessions.markEnded(writer);
     } catch (error) {
       this.options.warn(`ending ${writer.id}: ${message(error)}`);
     }
@@ -240,7 +263,7 @@ export class Recorder implements ShipHost {
     );
   }
 
-  private async ship(request: Request): Promise<Answer> {
+  private async flush(request: Request): Promise<Answer> {
     if (this.shipLoop === undefined)
       return { exit: 1, stdout: json({ error: 'not-enrolled' }).stdout, stderr: 'nd7: this machine is not enrolled' };
     const asked = JSON.parse(request.payload.toString('utf8') || '{}') as { sessions?: string[] };
@@ -249,20 +272,28 @@ export class Recorder implements ShipHost {
   }
 
   /** Gap entries for what the shim could not hand over while no recorder answered. */
-  private async takeMissed(): Promise<void> {
-    for (const missed of readMissed(this.home)) {
-      try {
-        const id = missed.session ?? unnamedSession(missed.agent, undefined);
-        const writer = await this.sessions.writer(id, missed.agent, { agent: missed.agent });
-        this.sessions.losses(id).add(missed.reason, missed.at, 'unknown', missed.count);
-        await writer.tellLosses();
-        missed.done();
-      } catch (error) {
-        this.options.warn(
-          `missed entries of ${missed.session ?? 'an unnamed session'} cannot be told: ${message(error)}`,
-        );
+  async tellMissed(): Promise<void> {
+    const { missed, done } = await takeMissed(this.home);
+    const sessions = new Set<string>();
+    for (const { session, agent, at, event, reason } of missed) {
+      const kind = event === undefined ? 'unknown' : adapterFor(agent).kindOf({ event });
+      if (session === undefined) this.sessions.unplaced.add(reason, at, kind);
+      else {
+        sessions.add(session);
+        this.sessions.losses(session).add(reason, at, kind);
       }
     }
+    for (const session of sessions) {
+      const agent = missed.find((one) => one.session === session)?.agent ?? 'unknown';
+      try {
+        await (await this.sessions.writer(session, agent, { agent })).tellLosses();
+      } catch (error) {
+        this.options.warn(`missed entries of ${session} cannot be told yet: ${message(error)}`);
+        return; // the markers stay for the next recorder
+      }
+    }
+    if (!this.sessions.unplaced.any) done();
+    else this.sessions.onPlaced = done;
   }
 
   private status(): Record<string, unknown> {

@@ -1,13 +1,13 @@
-import { appendFileSync, closeSync, openSync, statSync, watch, writeSync, ftruncateSync } from 'node:fs';
+import { appendFileSync, closeSync, ftruncateSync, openSync, readFileSync, statSync, watch, writeSync } from 'node:fs';
 import { join } from 'node:path';
 import { machineKey, openHome } from '@nd7/journal';
 import { tryLock } from '@nd7/kernel';
 import { systemClock, systemRandom } from '@nd7/signing';
 import { VERSION } from '../cli/version.js';
 import { socketOf } from './client.js';
-import { readConfig } from './config.js';
 import { Recorder } from './recorder.js';
 import { listen } from './server.js';
+import { ConfigReader } from './settings.js';
 
 /** The log a recorder writes about itself; nothing of a payload stands in it. */
 const LOG_LIMIT = 1_000_000;
@@ -28,12 +28,15 @@ export async function runRecorder(root: string): Promise<boolean> {
   writeSync(lock, `${process.pid}\n`);
   const warn = warner(join(home.run, 'recorder.log'));
   const stopped = new Stop();
+  const config = new ConfigReader(home.root);
+  config.get();
+  const machine = machineKey(home);
   const recorder = new Recorder({
     home,
     clock: systemClock,
     random: systemRandom,
-    machine: machineKey(home),
-    config: () => readConfig(home.root),
+    machine,
+    config: () => config.get(),
     version: VERSION,
     warn,
   });
@@ -47,9 +50,28 @@ export async function runRecorder(root: string): Promise<boolean> {
     return recorder.answer(request, peer);
   });
   for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const) process.on(signal, () => stopped.now());
-  const unwatch = whenSocketGoes(home.run, () => stopped.now());
+  // Shipping brings a vault's client and a compressor with it: only an enrolled machine loads them, also one enrolled while this runs.
+  let enrolment: string | undefined;
+  const shipping = async (): Promise<void> => {
+    const now = textOf(home.vaultFile);
+    if (now === enrolment) return;
+    enrolment = now;
+    if (now === undefined) return recorder.ship(undefined);
+    const { shipLoop } = await import('./ship-wiring.js');
+    recorder.ship(shipLoop({ home, machine, clock: systemClock, random: systemRandom, host: recorder, warn }));
+  };
+  let turn = Promise.resolve();
+  const ships = (): void =>
+    void (turn = turn.then(shipping).catch((error: unknown) => warn(`shipping is off: ${String(error)}`)));
+  ships();
+  const unwatch = [
+    whenSocketGoes(home.run, () => stopped.now()),
+    whenChanged(home.root, 'vault.json', ships),
+    // A shim that got no answer in time has left a marker.
+    whenChanged(home.run, 'missed', () => void recorder.tellMissed()),
+  ];
   await stopped.wait;
-  unwatch();
+  for (const end of unwatch) end();
   await server.close();
   await recorder.stop();
   closeSync(lock);
@@ -73,6 +95,27 @@ function whenSocketGoes(run: string, gone: () => void): () => void {
     return () => watcher.close();
   } catch {
     return () => undefined; // no watches left on this machine: it then stays until it is stopped
+  }
+}
+
+/** Calls `changed` when a file of a folder was written, made or removed; without a watch (none left on this machine) never. */
+function whenChanged(folder: string, name: string, changed: () => void): () => void {
+  try {
+    const watcher = watch(folder, { persistent: false }, (_event, file) => {
+      if (file === name) changed();
+    });
+    watcher.on('error', () => watcher.close());
+    return () => watcher.close();
+  } catch {
+    return () => undefined;
+  }
+}
+
+function textOf(path: string): string | undefined {
+  try {
+    return readFileSync(path, 'utf8');
+  } catch {
+    return undefined;
   }
 }
 

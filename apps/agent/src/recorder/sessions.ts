@@ -1,12 +1,15 @@
 import type { Clock, Random } from '@nd7/entry';
-import { openSession } from '@nd7/journal';
+import { continueSession, openSession, readReceipts } from '@nd7/journal';
 import type { Home, Journal } from '@nd7/journal';
+import { genesis } from '@nd7/chain';
+import { parseReceipt } from '@nd7/receipt';
 import type { KeyPair } from '@nd7/signing';
 import { SecretMemory } from '@nd7/detach';
 import type { DetachRules } from '@nd7/detach';
 import { draftMaker, rememberSecrets } from './draft.js';
 import { Losses } from './losses.js';
-import { markClosed, markOpen } from './open-marks.js';
+import type { Lost } from './losses.js';
+import { markClosed } from './open-marks.js';
 import { SessionWriter } from './session.js';
 
 /** What opening a session takes. */
@@ -25,6 +28,11 @@ export class Sessions {
   private readonly open = new Map<string, Promise<SessionWriter>>();
   private readonly writers = new Map<string, SessionWriter>();
   private readonly lost = new Map<string, Losses>();
+
+  /** What was lost without a word of whose it was: told in the next session that is opened. */
+  readonly unplaced = new Losses();
+  /** Called when `unplaced` has found its place. */
+  onPlaced: (() => void) | undefined;
 
   constructor(
     private readonly home: Home,
@@ -68,9 +76,45 @@ export class Sessions {
     if (writer === undefined) return;
     try {
       await writer.close();
+      this.onAppended(writer); // the seal
     } finally {
       if (writer.ended) markClosed(this.home.root, id);
     }
+  }
+
+  /** The session has its end: a later recorder need not look for its client. */
+  markEnded(writer: SessionWriter): void {
+    markClosed(this.home.root, writer.journal.asked);
+  }
+
+  /** Seals a session that is not open here. */
+  async sealClosed(session: string): Promise<{ entries: number; head: string }> {
+    const journal = await openSession(this.home, session, this.options);
+    try {
+      const { entries, hash } = await journal.seal();
+      return { entries, head: hash };
+    } finally {
+      await journal.close();
+    }
+  }
+
+  /** Begins the chain that continues `session` after what was last receipted of it, and puts it in the place of the old one. */
+  async continueAfter(session: string): Promise<SessionWriter> {
+    const [asked = session, old] = this.all().find(([, writer]) => writer.id === session) ?? [];
+    if (old !== undefined) {
+      this.drop(asked);
+      await old.close().catch(() => undefined);
+    }
+    const journal = await continueSession(
+      this.home,
+      { ...lastReceipted(this.home, session), why: 'forked' },
+      this.options,
+    );
+    await journal.close();
+    const writer = await this.writer(asked, old?.agent ?? 'unknown', {});
+    if (old !== undefined)
+      Object.assign(writer, { client: old.client, transcriptPath: old.transcriptPath, project: old.project });
+    return writer;
   }
 
   /** Forgets a writer whose journal failed; the next payload opens the session again, which recovers it. */
@@ -96,7 +140,23 @@ export class Sessions {
     // Begun before this recorder held it: by an earlier recorder, by fall-back hooks, or it is resumed.
     if (journal.opened === 'resumed')
       await writer.note('session.resume', { by: 'recorder', after: journal.entries }).catch(() => undefined);
-    markOpen(this.home.root, { session: id, agent, client: undefined });
+    if (this.unplaced.any) {
+      this.losses(id).putBack(this.unplaced.take() as Lost);
+      await writer.tellLosses().then(
+        () => this.onPlaced?.(),
+        () => undefined,
+      );
+    }
     return writer;
   }
+}
+
+/** The newest point of a session that a receipt on this disk speaks of; its beginning where there is none. */
+function lastReceipted(home: Home, session: string): { session: string; entries: number; head: string } {
+  for (const { text } of readReceipts(home, session).reverse()) {
+    const statement = parseReceipt(text)?.statement;
+    if (statement?.type === 'head' && statement.session === session)
+      return { session, entries: statement.to, head: statement.head };
+  }
+  return { session, entries: 0, head: genesis(session) };
 }

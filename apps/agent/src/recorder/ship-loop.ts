@@ -20,6 +20,8 @@ export interface ShipHost {
   readonly home: string;
   /** Seals a session's tail and makes it durable: the cut. Opens the session when it is closed. */
   seal(session: string): Promise<{ entries: number; head: string }>;
+  /** The vault holds another history of this session: it goes on as a new chain after what was last receipted. */
+  forked(session: string, why: string): Promise<void>;
   /** Writes an entry of the recorder into a session, such as an alarm that the vault answered fork. */
   note(session: string, kind: string, data: Record<string, unknown>): Promise<void>;
 }

@@ -14,7 +14,7 @@ const PASSED = ['PATH', 'HOME', 'USER', 'LOGNAME', 'LANG', 'LC_ALL', 'TZ', 'TMPD
 export function startRecorder(home: string): void {
   try {
     mkdirSync(join(home, 'run'), { recursive: true, mode: 0o700 });
-    const log = openSync(join(home, 'run', 'recorder.out'), 'w', 0o600);
+    const log = openSync(join(home, 'run', 'recorder.log'), 'a', 0o600);
     const env = Object.fromEntries(
       PASSED.flatMap((name) => (process.env[name] === undefined ? [] : [[name, process.env[name]]])),
     );

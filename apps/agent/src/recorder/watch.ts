@@ -29,7 +29,7 @@ interface Observed {
   settings: SettingsWatch;
   /** Silencings already told, by file and way. */
   told: Set<string>;
-  /** The client the open mark names. */
+  /** The client the open mark names; 0: none is known. */
   marked: number | undefined;
 }
 
@@ -88,10 +88,12 @@ export class Watch {
     await session.journal.maintain();
   }
 
-  private mark(id: string, session: SessionWriter): void {
+  /** Notes on the disk whose session this is, for a later recorder; does nothing while that has not changed. */
+  mark(id: string, session: SessionWriter): void {
     const observed = this.of(session);
-    if (observed.marked === session.client?.pid) return;
-    observed.marked = session.client?.pid;
+    const client = session.client?.pid ?? 0;
+    if (observed.marked === client) return;
+    observed.marked = client;
     markOpen(this.options.home, { session: id, agent: session.agent, client: session.client });
   }
 
