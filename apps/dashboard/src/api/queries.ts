@@ -1,0 +1,70 @@
+import type { SessionListQuery } from '@nd7/vault-api';
+import { keepPreviousData, QueryClient, useInfiniteQuery, useQuery } from '../ui/query.js';
+import { ApiError, type SessionAddress, vault } from './client.js';
+
+/** Rows of one page of the sessions list. */
+const PAGE = 50;
+
+/** One for the whole page: what the vault said last, kept while the reader goes about. */
+export const answers = new QueryClient({
+  defaultOptions: {
+    queries: {
+      staleTime: 5_000,
+      // An answer that says no is an answer; only silence is worth asking again.
+      retry: (count, error) => count < 2 && error instanceof ApiError && error.code === 'unreachable',
+      refetchOnWindowFocus: false,
+    },
+  },
+});
+
+/** Who is signed in; an error `signed-out` sends the shell to the sign-in page. */
+export function useMe() {
+  return useQuery({ queryKey: ['me'], queryFn: ({ signal }) => vault.me(signal), staleTime: 60_000 });
+}
+
+/** Incidents, asked for every half minute: the count beside the navigation is how a reader hears of one. */
+export function useIncidents(enabled = true) {
+  return useQuery({ queryKey: ['incidents'], queryFn: ({ signal }) => vault.incidents(signal), refetchInterval: 30_000, enabled });
+}
+
+export function useIncident(id: string) {
+  return useQuery({ queryKey: ['incident', id], queryFn: ({ signal }) => vault.incident(id, signal) });
+}
+
+export function useMachines() {
+  return useQuery({ queryKey: ['machines'], queryFn: ({ signal }) => vault.machines(signal), staleTime: 30_000 });
+}
+
+type ListQuery = Pick<Partial<SessionListQuery>, 'machine' | 'agent' | 'state'>;
+
+/** The sessions list by cursor. Nothing is refetched under the reader: new rows are announced by `useNewest`. */
+export function useSessions(query: ListQuery) {
+  return useInfiniteQuery({
+    queryKey: ['sessions', query],
+    queryFn: ({ pageParam, signal }) => vault.sessions({ ...query, limit: PAGE, ...(pageParam !== '' && { cursor: pageParam }) }, signal),
+    initialPageParam: '',
+    getNextPageParam: (last) => last.next_cursor,
+    placeholderData: keepPreviousData,
+    staleTime: Number.POSITIVE_INFINITY,
+    refetchOnMount: 'always',
+  });
+}
+
+/** The newest rows, asked for every 20 s beside the list. */
+export function useNewest(query: ListQuery, enabled: boolean) {
+  return useQuery({
+    queryKey: ['newest', query],
+    queryFn: ({ signal }) => vault.sessions({ ...query, limit: PAGE }, signal),
+    refetchInterval: 20_000,
+    enabled,
+  });
+}
+
+/** What the vault says of one session. An open one is asked for again every 10 s. */
+export function useSession(at: SessionAddress) {
+  return useQuery({
+    queryKey: ['session', at.machine, at.session],
+    queryFn: ({ signal }) => vault.session(at, signal),
+    refetchInterval: (query) => (query.state.data?.state === 'open' ? 10_000 : false),
+  });
+}

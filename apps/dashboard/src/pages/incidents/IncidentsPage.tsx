@@ -1,0 +1,99 @@
+import { useState } from 'react';
+import { useIncidents, useMachines } from '../../api/queries.js';
+import { useKeys } from '../../shell/keys.js';
+import { cx } from '../../ui/cx.js';
+import { Verdict } from '../../ui/Evidence.js';
+import { useRowFocus } from '../../ui/grid.js';
+import { shortHash } from '../../ui/Hash.js';
+import { PageHead, Panel } from '../../ui/Panel.js';
+import { Link, useNavigate } from '../../ui/router.js';
+import { Said } from '../../ui/Said.js';
+import { Empty, Loading, Trouble } from '../../ui/states.js';
+import table from '../../ui/table.module.css';
+import { Time } from '../../ui/Time.js';
+import { incidentSentence, isCritical } from './words.js';
+
+/** What the vault found to be wrong, newest first. An alarm may be anybody's word: believing it costs nothing. */
+export function IncidentsPage() {
+  const list = useIncidents();
+  const machines = useMachines();
+  const navigate = useNavigate();
+  const incidents = list.data?.incidents ?? [];
+  const [selected, select] = useState(-1);
+  const grid = useRowFocus(incidents.length, selected, select);
+  const nameOf = (machine: string) => machines.data?.machines.find((one) => one.machine === machine)?.name ?? shortHash(machine);
+  const open = (id: string) => void navigate({ to: '/incidents/$id', params: { id } });
+  const current = incidents[selected];
+  useKeys({
+    j: () => {
+      grid.move(selected + 1);
+    },
+    k: () => {
+      grid.move(selected - 1);
+    },
+    Enter:
+      current &&
+      (() => {
+        open(current.id);
+      }),
+  });
+  return (
+    <>
+      <PageHead title="Incidents" />
+      {list.error !== null && <Trouble error={list.error} since={list.dataUpdatedAt} onRetry={() => void list.refetch()} />}
+      <Panel label="Incidents">
+        {list.isPending && <Loading what="incidents" />}
+        {list.data !== undefined && incidents.length === 0 && (
+          <Empty icon="fork" title="No incident">
+            <p>The vault reports none. That is its word: what this browser checked stands with each session.</p>
+          </Empty>
+        )}
+        {incidents.length > 0 && (
+          <div className="scroll">
+            <table className={table.table} role="grid" aria-label="Incidents">
+              <thead>
+                <tr>
+                  <th scope="col">Kind</th>
+                  <th scope="col">What happened</th>
+                  <th scope="col">Session</th>
+                  <th scope="col" className="num">
+                    At count
+                  </th>
+                  <th scope="col">When</th>
+                  <th scope="col">State</th>
+                </tr>
+              </thead>
+              <tbody>
+                {incidents.map((incident, i) => (
+                  <tr key={incident.id} {...grid.rowProps(i)}>
+                    <td className="nowrap">
+                      <Verdict shape={isCritical(incident) ? 'bad' : 'warn'}>{incident.kind}</Verdict>
+                    </td>
+                    <td className={cx(table.main, table.full)}>
+                      <Link to="/incidents/$id" params={{ id: incident.id }} tabIndex={-1}>
+                        <Said text={incidentSentence(incident, nameOf(incident.machine))} />
+                      </Link>
+                      <span className={table.sub}>{incident.id}</span>
+                    </td>
+                    <td>
+                      <code>{incident.session === undefined ? '' : shortHash(incident.session)}</code>
+                    </td>
+                    <td className="num" data-label="at count">
+                      {incident.count?.toLocaleString('en')}
+                    </td>
+                    <td>
+                      <Time at={incident.at} as="list" plain />
+                    </td>
+                    <td>
+                      <Verdict shape="says">{incident.state}</Verdict>
+                    </td>
+                  </tr>
+                ))}
+              </tbody>
+            </table>
+          </div>
+        )}
+      </Panel>
+    </>
+  );
+}

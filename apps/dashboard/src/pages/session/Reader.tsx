@@ -1,0 +1,305 @@
+import type { SessionPage } from '@nd7/vault-api';
+import { type ReactNode, useCallback, useEffect, useMemo, useRef, useState } from 'react';
+import type { SessionAddress } from '../../api/client.js';
+import type { Run } from '../../check/runs.js';
+import { hashInWorker } from '../../check/worker-client.js';
+import { useFind } from '../../shell/find.js';
+import { useKeys } from '../../shell/keys.js';
+import { Button, copyText } from '../../ui/controls.js';
+import { type AnyClass, CLASSES, ClassChip } from '../../ui/Evidence.js';
+import { layout, Panel } from '../../ui/Panel.js';
+import { Said } from '../../ui/Said.js';
+import { Empty, Loading } from '../../ui/states.js';
+import { Time } from '../../ui/Time.js';
+import { agentName } from '../sessions/agents.js';
+import { TimeAxis } from './Axis.js';
+import { findText, SessionBytes } from './bytes.js';
+import { type Filter, itemPasses, passes } from './filter.js';
+import { FilterBar } from './FilterBar.js';
+import { evidenceOf, Inspector } from './Inspector.js';
+import type { SessionSearch } from './search.js';
+import { type Item, needsLook, rowsOf, tellStory } from './story.js';
+import { type StoryContext, StoryItem } from './StoryItem.js';
+import { type ListControl, VirtualList } from './Timeline.js';
+import css from './timeline.module.css';
+
+/** The entries of a session, as a story or one by one, with what is known of the current one beside them. */
+export function Reader(props: {
+  at: SessionAddress;
+  page: SessionPage;
+  run: Run;
+  search: SessionSearch;
+  set: (change: SessionSearch) => void;
+  onCheck: () => void;
+  children?: ReactNode;
+}) {
+  const { at, page, run, search, set } = props;
+  const view = search.view ?? 'story';
+  // The rows grow in place while the log is read; the version says that they did.
+  const rows = useMemo(() => run.rows.slice(), [run.rows, run.version]); // eslint-disable-line react-hooks/exhaustive-deps
+  const bytes = useMemo(() => new SessionBytes(run.parts.slice()), [run.parts, run.version]); // eslint-disable-line react-hooks/exhaustive-deps
+  const items = useMemo(() => tellStory(rows), [rows]);
+  const found = useFound(bytes, rows, search.q);
+  const hidden = useMemo(() => new Set((search.hide ?? '').split(',').filter((name): name is AnyClass => CLASSES.includes(name as AnyClass))), [search.hide]);
+  const filter: Filter = useMemo(() => ({ hidden, kind: search.kind, tool: search.tool, found }), [hidden, search.kind, search.tool, found]);
+  const shownItems = useMemo(() => items.filter((item) => itemPasses(item, filter)), [items, filter]);
+  const shownRows = useMemo(() => (view === 'entries' ? rows.filter((row) => passes(row, filter)) : []), [view, rows, filter]);
+  const indexOfEntry = useMemo(() => indexBy(shownItems, shownRows, view === 'entries'), [shownItems, shownRows, view]);
+  const count = view === 'entries' ? shownRows.length : shownItems.length;
+
+  const list = useRef<ListControl>(undefined);
+  const [raw, setRaw] = useState(false);
+  const [open, setOpen] = useState<ReadonlySet<string>>(new Set());
+  const seq = search.entry ?? firstSeq(view === 'entries' ? shownRows[0] : shownItems[0]);
+  const row = rows[seq];
+  const current = indexOfEntry.get(seq) ?? -1;
+  const item = view === 'entries' ? items.find((one) => rowsOf(one).some((other) => other.seq === seq)) : shownItems[current];
+
+  const go = (to: number, focus: boolean) => {
+    set({ entry: Math.max(0, Math.min(rows.length - 1, to)) });
+    const index = indexOfEntry.get(to);
+    if (index !== undefined) list.current?.show(index, focus);
+  };
+  const goIndex = (index: number) => {
+    const to = Math.max(0, Math.min(count - 1, index));
+    const target = view === 'entries' ? shownRows[to]?.seq : shownItems[to]?.seq;
+    if (target !== undefined) go(target, true);
+  };
+  const looks = useMemo(() => [...new Set([...rows.filter(needsLook).map((one) => one.seq), ...(run.result?.report.bad_entry === undefined ? [] : [run.result.report.bad_entry])])].sort((a, b) => a - b), [rows, run.result]);
+  const toggle = useCallback((id: string) => {
+    setOpen((before) => {
+      const next = new Set(before);
+      if (!next.delete(id)) next.add(id);
+      return next;
+    });
+  }, []);
+  const fold = () => {
+    if (item?.type === 'call') toggle(item.id);
+  };
+  useKeys(
+    {
+      j: () => {
+        goIndex(current + 1);
+      },
+      k: () => {
+        goIndex(current - 1);
+      },
+      o: fold,
+      Enter: fold,
+      '[': () => {
+        go(seq - 1, false);
+      },
+      ']': () => {
+        go(seq + 1, false);
+      },
+      n: () => {
+        const next = looks.find((one) => one > seq) ?? looks[0];
+        if (next !== undefined) go(next, true);
+      },
+      p: () => {
+        const before = looks.findLast((one) => one < seq) ?? looks.at(-1);
+        if (before !== undefined) go(before, true);
+      },
+      r: () => {
+        setRaw(true);
+      },
+      c: () => {
+        if (row !== undefined) void hashInWorker(bytes.line(row)).then((hash) => copyText(evidenceOf(at.machine, at.session, row, bytes, hash)));
+      },
+      f: () => document.getElementById('entry-filter')?.querySelector('button')?.focus(),
+      v: props.onCheck,
+    },
+    (entry) => {
+      go(entry, true);
+    },
+  );
+  useFind({
+    placeholder: 'Find in this session',
+    value: search.q ?? '',
+    onChange: (q) => {
+      set({ q: q === '' ? undefined : q });
+    },
+  });
+
+  const [range, setRange] = useState<readonly [number, number]>([0, 0]);
+  const onRange = useCallback((first: number, last: number) => {
+    setRange((before) => (before[0] === first && before[1] === last ? before : [first, last]));
+  }, []);
+  const context: StoryContext = {
+    bytes,
+    agent: agentName(page.agent),
+    effects: page.counts.effect,
+    decisions: page.counts.decision,
+    isOver: page.state !== 'open' || rows.some((one) => one.kind === 'session.end' && one.class === 'recorder'),
+    bad: run.result?.report.bad_entry === undefined ? undefined : { entry: run.result.report.bad_entry, reason: run.result.report.reason ?? 'broken' },
+    isOpen: (id) => open.has(id),
+    toggle,
+    select: (to) => {
+      go(to, false);
+    },
+  };
+  const isList = view === 'story' || view === 'entries';
+  return (
+    <>
+      <Panel label="Whole session">
+        {isList && items.length > 0 && <TimeAxis items={items} window={windowOf(view === 'story' ? shownItems : [], range)} onSelect={(to) => go(to, false)} />}
+        <FilterBar search={search} set={set} rows={rows} hidden={hidden} receipts={run.receipts.size} segments={page.segments.length} looks={looks.length} />
+      </Panel>
+      {!isList && props.children}
+      {isList && (
+        <div className={layout.aside}>
+          <div>
+            <h2 className="sr">{view === 'story' ? 'Story' : 'Entries'}</h2>
+            {rows.length === 0 && run.phase === 'fetching' && <Loading what="entries" rows={8} />}
+            {rows.length > 0 && count === 0 && (
+              <Panel label="Nothing shown">
+                <Empty
+                  icon="filter"
+                  title={search.q !== undefined && found === undefined ? 'Looking …' : 'No entry matches'}
+                  action={
+                    <Button
+                      onClick={() => {
+                        set({ hide: undefined, kind: undefined, tool: undefined, q: undefined });
+                      }}
+                    >
+                      Clear filters
+                    </Button>
+                  }
+                >
+                  <p>{rows.length.toLocaleString('en')} entries are there; the filters hide them all.</p>
+                </Empty>
+              </Panel>
+            )}
+            {view === 'story' && count > 0 && (
+              <VirtualList
+                count={count}
+                estimate={56}
+                current={current}
+                label="Story"
+                control={list}
+                onRange={onRange}
+                keyOf={(index) => itemKey(shownItems[index])}
+                className={(index) => `${css.event ?? ''} ${laneOf(shownItems[index])} ${index === 0 ? (css.first ?? '') : ''} ${index === count - 1 ? (css.last ?? '') : ''}`}
+                onSelect={(index) => {
+                  set({ entry: shownItems[index]?.seq });
+                }}
+                render={(index) => {
+                  const shown = shownItems[index];
+                  return shown === undefined ? null : <StoryItem item={shown} context={context} />;
+                }}
+              />
+            )}
+            {view === 'entries' && count > 0 && (
+              <Panel label="Entries">
+                <VirtualList
+                  count={count}
+                  estimate={32}
+                  current={current}
+                  label="Entries"
+                  control={list}
+                  onRange={onRange}
+                  keyOf={(index) => shownRows[index]?.seq ?? index}
+                  className={() => css.entry}
+                  onSelect={(index) => {
+                    set({ entry: shownRows[index]?.seq });
+                  }}
+                  render={(index) => {
+                    const shown = shownRows[index];
+                    if (shown === undefined) return null;
+                    return (
+                      <>
+                        <span className={css.seq}>#{shown.seq.toLocaleString('en')}</span>
+                        <span className="mute">{shown.time !== undefined && <Time at={shown.time} plain />}</span>
+                        <span>
+                          <ClassChip of={shown.class} />
+                        </span>
+                        <code className="cut">{shown.kind ?? shown.fault}</code>
+                        <span className="cut dim">
+                          {shown.tool !== undefined && (
+                            <b>
+                              <Said text={`${shown.tool} `} />
+                            </b>
+                          )}
+                          {shown.text !== undefined && <Said text={shown.text} />}
+                        </span>
+                      </>
+                    );
+                  }}
+                />
+              </Panel>
+            )}
+          </div>
+          {row !== undefined && (
+            <Inspector
+              key={row.seq}
+              row={row}
+              rows={rows}
+              item={item}
+              bytes={bytes}
+              machine={at.machine}
+              session={at.session}
+              result={run.result}
+              onSelect={(to) => {
+                go(to, false);
+              }}
+              raw={raw}
+              onRaw={setRaw}
+            />
+          )}
+        </div>
+      )}
+    </>
+  );
+}
+
+function firstSeq(first: Item | { seq: number } | undefined): number {
+  return first?.seq ?? 0;
+}
+
+function itemKey(item: Item | undefined): string {
+  return item === undefined ? '' : item.type === 'call' ? `call ${item.id}` : String(item.seq);
+}
+
+function laneOf(item: Item | undefined): string {
+  const agent = item?.type === 'call' ? item.agent : item?.row.agent;
+  const starts = item?.type === 'line' && item.row.kind === 'agent.start';
+  return agent !== undefined && !starts ? (css.lane ?? '') : '';
+}
+
+/** Where each entry stands in the list that is shown; entries of a call stand where the call does. */
+function indexBy(items: readonly Item[], rows: readonly { seq: number }[], byRow: boolean): Map<number, number> {
+  const index = new Map<number, number>();
+  if (byRow) rows.forEach((row, i) => index.set(row.seq, i));
+  else items.forEach((item, i) => {
+    for (const row of rowsOf(item)) if (!index.has(row.seq)) index.set(row.seq, i);
+  });
+  return index;
+}
+
+/** The times that the drawn part of the story spans. */
+function windowOf(items: readonly Item[], [first, last]: readonly [number, number]): { from: number; to: number } | undefined {
+  const times = items.slice(first, last + 1).flatMap((item) => rowsOf(item).map((row) => row.time)).filter((time) => time !== undefined);
+  if (times.length === 0 || last - first + 1 >= items.length) return undefined;
+  return { from: Math.min(...times), to: Math.max(...times) };
+}
+
+/** The entries that hold the text; undefined while none is looked for, or until they are found. */
+function useFound(bytes: SessionBytes, rows: Run['rows'], text: string | undefined): ReadonlySet<number> | undefined {
+  const [found, setFound] = useState<ReadonlySet<number>>();
+  useEffect(() => {
+    const words = text?.trim() ?? '';
+    setFound(undefined);
+    if (words === '') return;
+    const stop = new AbortController();
+    const timer = setTimeout(() => {
+      findText(bytes, rows, words, stop.signal)
+        .then(setFound)
+        .catch(() => undefined);
+    }, 200);
+    return () => {
+      clearTimeout(timer);
+      stop.abort();
+    };
+  }, [bytes, rows, text]);
+  return found;
+}

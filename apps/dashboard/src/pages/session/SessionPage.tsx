@@ -1,0 +1,89 @@
+import { useEffect, useMemo, useState } from 'react';
+import type { SessionAddress } from '../../api/client.js';
+import { useMe, useSession } from '../../api/queries.js';
+import { releaseRun, type Run, startRun } from '../../check/runs.js';
+import { useRun } from '../../check/use-run.js';
+import { usePin } from '../../trust/pins.js';
+import { Button } from '../../ui/controls.js';
+import { Call } from '../../ui/Evidence.js';
+import { PageHead } from '../../ui/Panel.js';
+import { useNavigate, useParams, useSearch } from '../../ui/router.js';
+import { Loading, Trouble } from '../../ui/states.js';
+import { Receipts, Segments } from './Evidence.js';
+import { Reader } from './Reader.js';
+import type { SessionSearch } from './search.js';
+import { SessionHead } from './SessionHead.js';
+
+const ROUTE = '/machines/$machine/sessions/$session';
+
+/** A session: the verdict as its heading, then what was said, decided and seen. Opening it fetches its bytes and checks them here. */
+export function SessionPage() {
+  const at: SessionAddress = useParams({ from: ROUTE });
+  const search: SessionSearch = useSearch({ from: ROUTE });
+  const navigate = useNavigate();
+  const set = (change: SessionSearch) => void navigate({ to: ROUTE, params: { ...at }, search: (before) => ({ ...before, ...change }), replace: true });
+  const session = useSession(at);
+  const { run, check } = useSessionCheck(at);
+
+  if (session.data === undefined) {
+    if (session.error === null) return <Loading what="the session" rows={6} />;
+    return (
+      <>
+        <PageHead title="This session cannot be shown" />
+        <Trouble error={session.error} onRetry={() => void session.refetch()} />
+      </>
+    );
+  }
+  const view = search.view ?? 'story';
+  const grown = run?.phase === 'done' && run.page !== undefined && session.data.entries > run.page.entries ? session.data.entries - run.page.entries : 0;
+  return (
+    <>
+      <SessionHead at={at} page={session.data} run={run} onCheck={check} />
+      {run?.phase === 'failed' && (
+        <Call kind="bad">
+          <b>Not checked: {run.error}</b>
+          <div className="row">
+            <Button onClick={check}>Try again</Button>
+          </div>
+        </Call>
+      )}
+      {grown > 0 && (
+        <div className="row" role="status">
+          <Button onClick={check}>
+            {grown.toLocaleString('en')} more {grown === 1 ? 'entry has' : 'entries have'} come: check and show
+          </Button>
+        </div>
+      )}
+      {run !== undefined && (
+        <Reader at={at} page={session.data} run={run} search={search} set={set} onCheck={check}>
+          {view === 'receipts' && <Receipts run={run} />}
+          {view === 'segments' && <Segments page={session.data} />}
+        </Reader>
+      )}
+    </>
+  );
+}
+
+/** Starts the check of a session when its page opens, and lets go of its bytes when it closes. */
+export function useSessionCheck(at: SessionAddress): { run: Run | undefined; check: () => void } {
+  const me = useMe();
+  const pin = usePin(me.data?.origin);
+  const known = me.data !== undefined;
+  const vkey = pin?.vkey;
+  const [times, setTimes] = useState(0);
+  const { machine, session } = at;
+  const address = useMemo(() => ({ machine, session }), [machine, session]);
+  useEffect(() => {
+    if (!known) return;
+    void startRun(address, { vkeys: vkey === undefined ? [] : [vkey], rows: true });
+    return () => {
+      releaseRun(address);
+    };
+  }, [address, known, vkey, times]);
+  return {
+    run: useRun(address),
+    check: () => {
+      setTimes(times + 1);
+    },
+  };
+}

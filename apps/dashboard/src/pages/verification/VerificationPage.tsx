@@ -1,0 +1,120 @@
+import { useEffect, useMemo, useState } from 'react';
+import type { SessionAddress } from '../../api/client.js';
+import { useMe, useSession } from '../../api/queries.js';
+import { runOf, startRun } from '../../check/runs.js';
+import { useRun } from '../../check/use-run.js';
+import { useKeys } from '../../shell/keys.js';
+import { useCheckpoint } from '../../trust/checkpoint.js';
+import { usePin } from '../../trust/pins.js';
+import { Button } from '../../ui/controls.js';
+import { Call } from '../../ui/Evidence.js';
+import { shortHash } from '../../ui/Hash.js';
+import { Icon } from '../../ui/Icon.js';
+import { layout, PageHead } from '../../ui/Panel.js';
+import { Link, useParams } from '../../ui/router.js';
+import { Loading, Trouble } from '../../ui/states.js';
+import { Time } from '../../ui/Time.js';
+import { Progress, titleOf } from '../session/SessionHead.js';
+import { ReportView } from './ReportView.js';
+import { saveReport } from './save.js';
+import { PinnedPanel, VerifierPanel } from './TrustPanels.js';
+import { Verdicts } from './Verdicts.js';
+
+/** All that this browser found out about one session: the four verdicts, what they rest on, what was not checked, and the proofs. */
+export function VerificationPage() {
+  const at: SessionAddress = useParams({ from: '/machines/$machine/sessions/$session/verification' });
+  const session = useSession(at);
+  const me = useMe();
+  const pin = usePin(me.data?.origin);
+  const checkpoint = useCheckpoint(me.data?.team, me.data?.origin, pin?.vkey);
+  const { run, check } = useVerdict(at, me.data !== undefined, pin?.vkey);
+  useKeys({ v: check });
+  if (session.data === undefined || me.data === undefined) {
+    if (session.error === null) return <Loading what="the session" rows={6} />;
+    return (
+      <>
+        <PageHead title="This session cannot be shown" />
+        <Trouble error={session.error} onRetry={() => void session.refetch()} />
+      </>
+    );
+  }
+  const result = run?.result;
+  return (
+    <>
+      <PageHead
+        crumb={
+          <>
+            <Link to="/sessions">Sessions</Link> /{' '}
+            <Link to="/machines/$machine/sessions/$session" params={{ ...at }}>
+              <code>{shortHash(at.session)}</code>
+            </Link>{' '}
+            / Verification
+          </>
+        }
+        title={titleOf(run, session.data)}
+        lede={
+          result !== undefined && (
+            <p>
+              Recomputed in this browser from the bytes, at <Time at={result.at} />.{' '}
+              {result.vkeys.length > 0 ? (
+                <>
+                  It rests on <b>your pinned key</b>, not on the dashboard’s word.
+                </>
+              ) : (
+                'No key is pinned: no signature was checked.'
+              )}
+            </p>
+          )
+        }
+      >
+        {result !== undefined && (
+          <Button
+            onClick={() => {
+              saveReport(result.report);
+            }}
+          >
+            <Icon name="doc" size="small" />
+            Save report
+          </Button>
+        )}
+        <Button look="primary" disabled={run?.phase === 'fetching'} onClick={check}>
+          Check again <kbd>V</kbd>
+        </Button>
+      </PageHead>
+      {run?.phase === 'fetching' && <Progress run={run} />}
+      {run?.phase === 'failed' && (
+        <Call kind="bad">
+          <b>Not checked: {run.error}</b>
+        </Call>
+      )}
+      {result !== undefined && <Verdicts result={result} />}
+      <div className={layout.aside}>
+        <div>{result !== undefined && run !== undefined && <ReportView result={result} receipts={[...run.receipts.values()]} checkpoint={checkpoint.data?.result} />}</div>
+        <div className="stack stack-4">
+          <PinnedPanel me={me.data} />
+          <VerifierPanel />
+        </div>
+      </div>
+    </>
+  );
+}
+
+/** The verdict of this visit if there is one made with the keys that are pinned now, else a new one. */
+function useVerdict(at: SessionAddress, ready: boolean, vkey: string | undefined) {
+  const { machine, session } = at;
+  const address = useMemo(() => ({ machine, session }), [machine, session]);
+  const [times, setTimes] = useState(0);
+  useEffect(() => {
+    if (!ready) return;
+    const vkeys = vkey === undefined ? [] : [vkey];
+    const known = runOf(address)?.result;
+    if (times === 0 && known !== undefined && known.vkeys.join() === vkeys.join()) return;
+    void startRun(address, { vkeys, rows: false });
+  }, [address, ready, vkey, times]);
+  return {
+    run: useRun(address),
+    check: () => {
+      setTimes(times + 1);
+    },
+  };
+}
