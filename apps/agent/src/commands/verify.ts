@@ -108,8 +108,9 @@ async function one(io: Io, target: Target, trust: Trust | undefined, options: Ve
       ...(options.threads !== undefined && { threads: options.threads }),
     });
   } catch (error) {
-    if (error instanceof Error && 'code' in error)
-      throw new CliError(1, `${target.log} cannot be read: ${error.message}`, undefined, String(error.code));
+    const { code, message } = error as { code?: unknown; message?: string };
+    if (typeof code === 'string' && /^E[A-Z]+$/.test(code))
+      throw new CliError(1, `${target.log} cannot be read: ${String(message)}`, undefined, code);
     throw error;
   } finally {
     progress.end();

@@ -1,7 +1,7 @@
 // Verifies a log file: a small one here, a large one cut into parts that are walked side by side.
 import { Worker } from 'node:worker_threads';
 import { availableParallelism } from 'node:os';
-import { createKernel } from '@nd7/blake3';
+import { createKernel, type LineKernel } from '@nd7/blake3';
 import { verifySignatures } from '@nd7/signing';
 import { runPart, verifyParts, type Against, type PartJob, type PartReport, type SessionReport } from '@nd7/verify';
 import { cutAtLines, type Range } from './cut.js';
@@ -30,9 +30,13 @@ export interface WorkerTask extends Range {
 }
 export type WorkerMessage = { done: number } | { report: PartReport };
 
+/** One for this thread: a walk is done with a kernel's answer before it waits for anything. */
+let kernel: LineKernel | undefined;
+
 /** Verifies the log at `path`. Throws only where the file cannot be read. */
 export async function verifyFile(path: string, options: FileOptions): Promise<SessionReport> {
   const { isLive = false, onEntry } = options;
+  const own = (kernel ??= createKernel());
   const file = await openLog(path);
   try {
     const size = await settledSize(file, isLive);
@@ -50,7 +54,7 @@ export async function verifyFile(path: string, options: FileOptions): Promise<Se
     const parts = ranges.map((range, i) => {
       if (i > 0) return (job: PartJob) => inWorker({ ...range, path, job }, (bytes) => progress(i, bytes));
       const tools = {
-        kernel: createKernel(),
+        kernel: own,
         verify: verifySignatures,
         onProgress: (bytes: number) => progress(0, bytes),
       };

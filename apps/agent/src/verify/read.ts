@@ -15,7 +15,8 @@ export async function* readRange(
   from: number,
   to: number,
 ): AsyncGenerator<Uint8Array, void, undefined> {
-  const buffers = [new Uint8Array(CHUNK), new Uint8Array(CHUNK)] as const;
+  const size = Math.max(0, Math.min(CHUNK, to - from));
+  const buffers = [new Uint8Array(size), new Uint8Array(size)] as const;
   let at = from;
   const read = async (turn: 0 | 1): Promise<Uint8Array> => {
     const want = Math.min(CHUNK, to - at);
