@@ -103,6 +103,7 @@ export class Sequencer {
   wake(team: string): void {
     if (this.teams.get(team)?.epoch !== undefined) this.schedule(team);
     else this.options.wakes.send(team);
+    if (!this.teams.has(team)) void this.tick(); // a team made since the last look
   }
 
   /** The logs this process leads now. */
@@ -147,14 +148,21 @@ export class Sequencer {
     });
   }
 
-  private async tick(): Promise<void> {
-    this.ticking = this.look().catch((error: unknown) => {
-      this.options.events?.failed?.('', error);
-    });
-    await this.ticking;
-    if (this.stopped) return;
-    this.tickTimer = setTimeout(() => void this.tick(), this.pace.tick);
-    this.tickTimer.unref();
+  /** One look at a time; the next is due a tick after it. */
+  private tick(): Promise<void> {
+    if (this.stopped) return Promise.resolve();
+    clearTimeout(this.tickTimer);
+    this.ticking ??= this.look()
+      .catch((error: unknown) => {
+        this.options.events?.failed?.('', error);
+      })
+      .finally(() => {
+        this.ticking = undefined;
+        if (this.stopped) return;
+        clearTimeout(this.tickTimer);
+        this.tickTimer = setTimeout(() => void this.tick(), this.pace.tick);
+      });
+    return this.ticking;
   }
 
   /** Finds teams, seeks their locks, looks at the logs it leads. */
