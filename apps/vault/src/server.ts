@@ -36,7 +36,7 @@ export async function startVault(parts: VaultParts): Promise<RunningVault> {
   acceptBodies(fastify);
   addHooks(fastify, app, parts);
   app.useGlobalFilters(new ProblemFilter(log));
-  await serveDashboard(fastify, config.dashboardDir);
+  serveDashboard(fastify, config.dashboardDir);
   await app.listen(config.port, config.host);
   const address = fastify.server.address();
   const port = typeof address === 'object' && address !== null ? address.port : config.port;

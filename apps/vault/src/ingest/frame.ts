@@ -1,5 +1,6 @@
 // Zstandard frames (RFC 8878), looked at before a byte is inflated: what the frame declares bounds what it may cost.
 import zstd from '@mongodb-js/zstd';
+import { declareContentSize } from '@nd7/segment';
 import { Problem } from '../http/problem.js';
 
 /** Decompressed bytes of a segment. */
@@ -90,6 +91,9 @@ export async function inflate(frame: Buffer, size: number): Promise<Buffer> {
   return plain;
 }
 
-export function compress(plain: Buffer): Promise<Buffer> {
-  return zstd.compress(plain, 3);
+/** One frame that says its content size, as a body that came plain is kept. */
+export async function compress(plain: Buffer): Promise<Buffer> {
+  const frame = declareContentSize(await zstd.compress(plain, 3), plain.length);
+  if (frame === undefined) throw new Error('the zstd encoder made no frame');
+  return Buffer.from(frame.buffer, frame.byteOffset, frame.byteLength);
 }

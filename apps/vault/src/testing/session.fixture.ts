@@ -2,9 +2,9 @@
 import { blake3Hex } from '@nd7/blake3';
 import { certMessage, genesis, sealMessage } from '@nd7/chain';
 import { formatTime, printEntry, toHex, utf8, type EntryDraft } from '@nd7/entry';
-import { claimMessage, closeMessage, encodeClaimHeaders, enrolMessage, openMessage, signRequest, type Claim, type SignedClaim } from '@nd7/segment';
+import { claimMessage, closeMessage, encodeClaimHeaders, enrolMessage, openMessage, signRequest, type Claim, type SignedClaim, declareContentSize } from '@nd7/segment';
 import { generateKeyPair, sha256Hex, systemRandom } from '@nd7/signing';
-import zstd from '@mongodb-js/zstd';
+import { compress } from '../ingest/frame.js';
 
 type KeyPair = ReturnType<typeof generateKeyPair>;
 const base64 = (bytes: Uint8Array): string => Buffer.from(bytes).toString('base64');
@@ -129,7 +129,7 @@ export class TestMachine {
   async ship(session: string, cut: Cut, over: { claim?: SignedClaim; body?: Uint8Array; headers?: Record<string, string>; plain?: boolean; path?: string } = {}): Promise<Answer> {
     const claim = over.claim ?? this.claim(session, cut);
     const plain = over.plain === true;
-    const body = over.body ?? (plain ? cut.bytes : await zstd.compress(Buffer.from(cut.bytes), 3));
+    const body = over.body ?? (plain ? cut.bytes : (declareContentSize(await compress(Buffer.from(cut.bytes)), cut.bytes.length) ?? cut.bytes));
     return this.signed('PUT', over.path ?? `/v1/sessions/${session}/segments/${String(cut.from)}`, body, {
       'content-type': 'application/x-ndjson',
       ...(plain ? {} : { 'content-encoding': 'zstd' }),
