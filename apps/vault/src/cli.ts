@@ -3,6 +3,7 @@ import { Command, CommanderError } from 'commander';
 import { AdminIo, failure } from './cli/io.js';
 import { registerPeople } from './cli/people.js';
 import { registerTeam } from './cli/team.js';
+import { registerSignerCommands } from './signer/commands.js';
 import { checkGuards } from './db/boot-check.js';
 import { migrate } from './db/migrate.js';
 import { VERSION } from './version.js';
@@ -48,6 +49,7 @@ export async function runCli(args: readonly string[], env: NodeJS.ProcessEnv): P
     );
   registerTeam(program, run);
   registerPeople(program, run);
+  registerSignerCommands(program, run);
   // --json may stand behind the command's own words, where people write it.
   for (const command of allCommands(program)) command.option('--json', 'one JSON object on stdout, for programs').exitOverride();
   try {

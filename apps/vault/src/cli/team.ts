@@ -36,6 +36,18 @@ export function registerTeam(program: Command, run: (work: (io: AdminIo) => Prom
       }),
     );
   team
+    .command('new-sealing-key')
+    .description('seal the bodies of sessions to come under a new key of the team; the older keys stay, for what they sealed')
+    .requiredOption('--team <name>', 'which team')
+    .action((options: { team: string }) =>
+      run(async (io) => {
+        await requireTeam(io, options.team);
+        const key = createSealingKey(io.config().keys, options.team, systemRandom);
+        io.out(`sealing key ${key} of team ${options.team} made: back it up apart from the database`);
+        io.json({ team: options.team, sealing_key: key });
+      }),
+    );
+  team
     .command('list')
     .description('the teams of this vault')
     .action(() =>
