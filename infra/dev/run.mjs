@@ -72,7 +72,7 @@ function build() {
   if (existsSync(stamp) && readFileSync(stamp, 'utf8') === now && existsSync('infra/dev/dist/start.js')) return;
   rmSync(stamp, { force: true });
   quietly('Building', process.execPath, ['node_modules/nx/dist/bin/nx.js', 'run-many', '-t', 'build'], { NX_DAEMON: 'false', CI: 'true', FORCE_COLOR: '0' });
-  mkdirSync('.nd7-dev', { recursive: true, mode: 0o700 });
+  mkdirSync('.nd7-dev', { recursive: true, mode: process.getuid?.() === 0 ? 0o711 : 0o700 });
   writeFileSync(stamp, now);
 }
 

@@ -88,7 +88,8 @@ function writeWhole(path: string, text: string): void {
 
 export async function bringUp(options: StackOptions): Promise<Stack> {
   const { root, dataDir } = options;
-  mkdirSync(dataDir, { recursive: true, mode: 0o700 });
+  // Root's PostgreSQL runs as another user, who has to pass through; what lies in it is closed by itself.
+  mkdirSync(dataDir, { recursive: true, mode: process.getuid?.() === 0 ? 0o711 : 0o700 });
   const unlock = takeLock(dataDir);
   const undo: (() => Promise<void> | void)[] = [unlock];
   const stop = async (): Promise<void> => {

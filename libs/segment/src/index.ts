@@ -23,3 +23,4 @@ export type { CloseClaim, CloseReason, EnrolClaim, OpenClaim } from './session.j
 export { textOf } from './text.js';
 export { REQUEST_LABEL, REQUEST_WINDOW, parseRequestHeaders, requestMessage, signRequest } from './request.js';
 export type { RequestHeaders, RequestSignature } from './request.js';
+export { declareContentSize } from './frame.js';

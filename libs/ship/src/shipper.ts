@@ -4,13 +4,14 @@ import type { Clock, Random } from '@nd7/entry';
 import { toBase64 } from '@nd7/entry';
 import type { Receipt, Trust } from '@nd7/receipt';
 import type { SignedClaim } from '@nd7/segment';
-import { claimMessage } from '@nd7/segment';
+import { claimMessage, declareContentSize } from '@nd7/segment';
 import type { Signer } from '@nd7/tlog';
 import type { SessionStatus } from '@nd7/vault-api';
 import { compress } from '@mongodb-js/zstd';
 import type { StatementAnswer, VaultClient } from './client.js';
 import type { Cut, SessionSource } from './cut.js';
 import { chooseCut, cutOf } from './cut.js';
+import { messageOf } from './disk.js';
 import { ShipError, VaultError } from './error.js';
 import { Outbox } from './outbox.js';
 import { ReceiptStore } from './receipts.js';
@@ -326,7 +327,7 @@ export class Shipper {
     } catch (error) {
       this.#alarm(
         'unsealed',
-        `session ${this.session} could not be sealed (${error instanceof Error ? error.message : String(error)}): only what stands before its last seal is shipped`,
+        `session ${this.session} could not be sealed (${messageOf(error)}): only what stands before its last seal is shipped`,
       );
     }
     return chooseCut(source, from, count, this.#hasher());
@@ -344,9 +345,10 @@ export class Shipper {
   }
 
   async #put(claim: SignedClaim, cut: Cut): Promise<StatementAnswer> {
-    const packed = await compress(Buffer.from(cut.body), 1);
+    // The encoder streams and leaves the content size out; the vault wants it declared.
+    const packed = declareContentSize(await compress(Buffer.from(cut.body), 1), cut.body.length);
     const [body, encoding] =
-      packed.length < cut.body.length ? [packed, 'zstd' as const] : [cut.body, 'identity' as const];
+      packed !== undefined && packed.length < cut.body.length ? [packed, 'zstd' as const] : [cut.body, 'identity' as const];
     this.options.onEvent?.({ type: 'sending', from: cut.from, to: cut.to, bytes: cut.body.length, wire: body.length });
     return this.#retrying(() => this.options.client.putSegment(claim, body, encoding));
   }
