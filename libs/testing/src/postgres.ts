@@ -1,4 +1,5 @@
 // A PostgreSQL for tests: one cluster per test file, a fresh database per call.
+import { randomBytes } from 'node:crypto';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -20,7 +21,7 @@ export function testPostgres(): Promise<RunningPostgres> {
 /** URL of an empty database of its own, as a superuser. Gone with the cluster. */
 export async function testDatabase(): Promise<string> {
   const { url } = await testPostgres();
-  const name = `t_${process.pid}_${(made += 1)}`;
+  const name = `t_${process.pid}_${(made += 1)}_${randomBytes(4).toString('hex')}`; // several test files may share one cluster
   const sql = postgres({ ...connectOptions(url), max: 1, onnotice: () => undefined });
   try {
     await sql`create database ${sql(name)}`;
