@@ -86,6 +86,16 @@ test('the class of a line is the one that readEntry says', () => {
   expect([...seen].sort()).toEqual(['decision', 'effect', 'intent', 'recorder', 'unclassified']);
 });
 
+test('what is remembered of a line outlives the buffer it stood in', () => {
+  const at = (source: string) =>
+    Buffer.from(line(`"time":"2026-11-29T19:41:00.123Z","source":"${source}","kind":"net","data":{}`));
+  const buffer = at('intent:reused');
+  expect(classOf(buffer)).toBe('intent');
+  buffer.set(at('effect:reused'));
+  expect(classOf(buffer)).toBe('effect');
+  expect(classOf(at('intent:reused'))).toBe('intent');
+});
+
 test('a session has ended when nothing but seals follows its end', () => {
   const draft = { time: '2026-11-29T19:41:00.123Z', data: '{}' };
   const print = (source: string, kind: string) => printEntry(1, 'ab'.repeat(32), { ...draft, source, kind });

@@ -28,6 +28,7 @@ interface Label {
  * with the last few answers nearly always, without making a string.
  */
 class Remembered<T> {
+  /** Copies: the line is the walk's, and a Buffer's `slice` would only look into it. */
   readonly #known: { raw: Uint8Array; value: T }[] = [];
 
   constructor(readonly read: (text: string | null) => T) {}
@@ -38,7 +39,7 @@ class Remembered<T> {
     for (const { raw, value } of this.#known) if (isAt(bytes, valueStart, valueEnd, raw)) return value;
     const value = this.read(members.text(LIMIT));
     if (valueEnd - valueStart <= LIMIT + 2) {
-      this.#known.unshift({ raw: bytes.slice(valueStart, valueEnd), value });
+      this.#known.unshift({ raw: new Uint8Array(bytes.subarray(valueStart, valueEnd)), value });
       if (this.#known.length > 24) this.#known.pop();
     }
     return value;
@@ -70,7 +71,8 @@ function isTimeAt(members: Members): boolean {
   }
   if (!isTime(members.text(LIMIT) ?? '')) return false;
   // An escape makes the raw text longer than what it says, so these bytes are the date as it is written.
-  if (valueEnd - valueStart === day.length + CLOCK.length) day = bytes.slice(valueStart, valueStart + day.length);
+  if (valueEnd - valueStart === day.length + CLOCK.length)
+    day = new Uint8Array(bytes.subarray(valueStart, valueStart + day.length));
   return true;
 }
 

@@ -43,14 +43,15 @@ export async function exportSession(io: Io, named: string, options: ExportOption
   // The head first, then the log: a log may be longer than its head, never shorter.
   const head = optional(home.headFile(session));
   const receipts = readReceipts(home, session);
-  const log = await openLog(home.logFile(session));
   const now = Date.now();
   const to =
     options.tar === '-' ? process.stdout : options.tar === undefined ? undefined : resolve(io.cwd, options.tar);
   const folder = resolve(io.cwd, options.out ?? session);
   const sink = to === undefined ? folderSink(folder) : tarSink(to, session, Math.floor(now / 1000));
   const progress = io.progress(`exporting ${session}`, 'bytes');
+  let log: import('node:fs/promises').FileHandle | undefined;
   try {
+    log = await openLog(home.logFile(session));
     const size = await settledSize(log, true);
     const add = (name: string, bytes: Uint8Array | string) => addWhole(sink, name, bytes);
     const blobs = options.detached === true ? await detachedValues(log, size, home.blobs) : [];
@@ -98,7 +99,7 @@ export async function exportSession(io: Io, named: string, options: ExportOption
     sink.abandon();
     throw error;
   } finally {
-    await log.close();
+    await log?.close();
   }
 }
 

@@ -35,7 +35,7 @@ export class LineCutter {
       this.#dropped = false;
       start = end + 1;
     }
-    if (start < chunk.length) this.#rest = this.#join(chunk.subarray(start)).slice();
+    if (start < chunk.length) this.#rest = new Uint8Array(this.#join(chunk.subarray(start))); // a copy: the chunk may be reused
   }
 
   #join(more: Uint8Array): Uint8Array {

@@ -68,7 +68,7 @@ export function tarSink(path: string | Writable, root: string, time: number): Si
       let written = 0;
       for await (const chunk of chunks) {
         written += chunk.length;
-        await write(chunk.slice()); // the stream keeps it; a reader may reuse its buffer
+        await write(new Uint8Array(chunk)); // the stream keeps it; a reader may reuse its buffer
       }
       if (written !== size) throw new CliError(1, `${name} changed while it was exported`);
       await write(tarPadding(size));

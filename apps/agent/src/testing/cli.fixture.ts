@@ -1,6 +1,8 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { machineKey, openHome, openSession, type JournalDraft } from '@nd7/journal';
+import { systemClock, systemRandom } from '@nd7/signing';
 import type { ExitCode, Io } from '../cli/io.js';
 
 /** An Io that keeps what a command prints. */
@@ -56,4 +58,24 @@ export function throwAwayFolder(): string {
 
 export function removeFolders(): void {
   for (const folder of folders.splice(0)) rmSync(folder, { recursive: true, force: true });
+}
+
+/** A home with one recorded session: entry 0, then an entry for each draft, sealed and closed. */
+export async function recordedHome(session: string, drafts: readonly JournalDraft[]): Promise<string> {
+  const root = join(throwAwayFolder(), 'home');
+  const home = openHome(root);
+  const journal = await openSession(home, session, {
+    clock: systemClock,
+    random: systemRandom,
+    machine: machineKey(home),
+    start: { agent: 'claude-code' },
+  });
+  await journal.append([...drafts], { sync: true });
+  await journal.close({ seal: true });
+  return root;
+}
+
+/** A draft as the recorder makes one of a hook payload. */
+export function said(kind: string, data: object, more: Partial<JournalDraft> = {}): JournalDraft {
+  return { time: '2026-11-29T19:41:00.123Z', source: 'intent:claude-code', kind, data: JSON.stringify(data), ...more };
 }
