@@ -1,0 +1,157 @@
+// Ingest: segments of 1,000 entries of 2 KB, made, signed and sent by a client, verified byte by byte, sealed, durable and receipted by the
+// vault — against row inserts of the same entries by pgbench (64 rows a transaction, 4 connections), on the same PostgreSQL, one after the other
+// in turns. Client, vault and database share this machine. Must: at least 2 times the entries a second.
+import { spawn, spawnSync } from 'node:child_process';
+import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { compress } from '@mongodb-js/zstd';
+import { blake3Hex } from '@nd7/blake3';
+import { certMessage, genesis, sealMessage } from '@nd7/chain';
+import { formatTime, printEntry, toBase64, toHex, utf8 } from '@nd7/entry';
+import { connectOptions, findSystemBinaries, startPostgres } from '@nd7/postgres';
+import { claimMessage, declareContentSize } from '@nd7/segment';
+import { generateKeyPair, loadKeyFile, systemClock, systemRandom } from '@nd7/signing';
+import { readVaultFile, VaultClient } from '@nd7/ship';
+import postgres from 'postgres';
+
+const ENTRIES = 1000;
+const SESSIONS = 32;
+const SECONDS = Number(process.env.ND7_BENCH_SECONDS ?? 10);
+const ROUNDS = 2;
+const root = join(import.meta.dirname, '..', '..');
+const dir = mkdtempSync(join(tmpdir(), 'nd7-bench-ingest-'));
+const undo = [];
+
+/** A line of about 2 KB, as an agent's payloads are: JSON with some text that compresses some. */
+const words = 'the file reads import export const return await function error test path value session entry'.split(' ');
+const text = (seed) => Array.from({ length: 260 }, (_, i) => words[(seed * 31 + i * i * 7) % words.length]).join(' ');
+
+/** Grows one session and cuts it every 1,000 entries; each cut ends with a seal, and every 256th entry is one. */
+class Session {
+  count = 0;
+  constructor(machine, origin, id) {
+    Object.assign(this, { machine, origin, id, prev: genesis(id), key: generateKeyPair() });
+  }
+  line(draft) {
+    const line = printEntry(this.count, this.prev, { time: formatTime(Date.now()), ...draft });
+    this.prev = blake3Hex(line);
+    this.count += 1;
+    return line;
+  }
+  seal() {
+    const next = generateKeyPair();
+    const sig = toHex(this.key.sign(sealMessage(this.id, this.count, this.prev, next.publicKey)));
+    this.key = next;
+    return this.line({ source: 'recorder:nd7', kind: 'seal', data: JSON.stringify({ next: next.publicKey, sig }) });
+  }
+  async segment() {
+    const [from, before] = [this.count, this.prev];
+    const lines = [];
+    while (lines.length < ENTRIES) {
+      if (this.count === 0) {
+        const cert = toHex(this.machine.sign(certMessage(this.id, this.key.publicKey)));
+        const data = JSON.stringify({ machine: this.machine.publicKey, key: this.key.publicKey, cert, agent: 'claude-code' });
+        lines.push(this.line({ source: 'recorder:nd7', kind: 'session.start', data }));
+      } else if (lines.length === ENTRIES - 1 || this.count % 256 === 0) lines.push(this.seal());
+      else lines.push(this.line({ source: 'intent:claude-code', kind: 'tool.before', data: JSON.stringify({ tool_name: 'Bash', tool_input: { command: text(this.count) } }) }));
+    }
+    const body = Buffer.concat(lines.flatMap((line) => [line, utf8('\n')]));
+    const claim = { origin: this.origin, machine: this.machine.publicKey, session: this.id, from, to: this.count, prev: before, head: this.prev };
+    const frame = declareContentSize(await compress(body, 1), body.length);
+    return { claim: { ...claim, signature: toBase64(this.machine.sign(claimMessage(claim))) }, frame, bytes: body.length };
+  }
+}
+
+function nd7(file, args, env) {
+  const run = spawnSync(process.execPath, [join(root, file), ...args], { env, encoding: 'utf8' });
+  if (run.status !== 0) throw new Error(`${file} ${args.join(' ')}: ${run.stderr}${run.stdout}`);
+  return run.stdout;
+}
+
+async function vaultRound(url, vault, machine, round) {
+  const client = new VaultClient({ url, access: { machine: vault.machine, token: vault.token, signer: machine }, clock: systemClock, random: systemRandom });
+  const sessions = Array.from({ length: SESSIONS }, (_, i) => new Session(machine, vault.origin, `bench-${round}-${i}`));
+  // Made beforehand: what is measured begins where a recorder has its log on disk.
+  const perSession = 24;
+  const queues = [];
+  for (const session of sessions) {
+    const queue = [];
+    for (let i = 0; i < perSession / 4; i += 1) queue.push(await session.segment());
+    queues.push(queue);
+  }
+  const latencies = [];
+  let [entries, bytes] = [0, 0];
+  const start = performance.now();
+  const end = start + SECONDS * 1000;
+  await Promise.all(
+    queues.map(async (queue) => {
+      for (const { claim, frame, bytes: raw } of queue) {
+        if (performance.now() > end) return;
+        const at = performance.now();
+        const answer = await client.putSegment(claim, frame, 'zstd');
+        if (!('receipt' in answer) && !('location' in answer)) throw new Error('no answer');
+        latencies.push(performance.now() - at);
+        entries += ENTRIES;
+        bytes += raw;
+      }
+    }),
+  );
+  const seconds = (performance.now() - start) / 1000;
+  latencies.sort((a, b) => a - b);
+  return { perSecond: entries / seconds, mb: bytes / 1e6 / seconds, p50: latencies[latencies.length >> 1], p99: latencies[Math.floor(latencies.length * 0.99)], entries };
+}
+
+function pgbenchRound(pgbench, url, script) {
+  const { host, port, username, database } = connectOptions(url);
+  const args = ['-n', '-c', '4', '-j', '2', '-T', String(SECONDS), '-f', script, '-h', host, '-p', String(port), '-U', username, database];
+  const run = spawnSync(pgbench, args, { encoding: 'utf8' });
+  const tps = /tps = ([0-9.]+)/.exec(run.stdout)?.[1];
+  if (tps === undefined) throw new Error(`pgbench: ${run.stderr}`);
+  return Number(tps) * 64;
+}
+
+try {
+  const binaries = findSystemBinaries();
+  const pgbench = [join(binaries?.bin ?? '', 'pgbench'), '/usr/bin/pgbench'].find((path) => existsSync(path));
+  const db = await startPostgres({ dataDir: dir, durable: true, rung: 'system' });
+  undo.push(() => db.stop());
+  const port = 4900 + Math.floor(Math.random() * 90);
+  const env = {
+    ...process.env, NODE_ENV: 'production', ND7_DATABASE_URL: db.url, ND7_VAULT_NAME: 'bench.localhost', ND7_VAULT_PORT: String(port),
+    ND7_VAULT_KEYS: join(dir, 'keys'), ND7_VAULT_PUBLIC_URL: `http://127.0.0.1:${port}`, ND7_HOME: join(dir, 'home'),
+  };
+  const url = env.ND7_VAULT_PUBLIC_URL;
+  nd7('apps/vault/bin/nd7-vault.js', ['migrate'], env);
+  const service = spawn(process.execPath, [join(root, 'apps/vault/bin/nd7-vault.js'), 'serve'], { env, stdio: 'ignore' });
+  undo.push(() => new Promise((done) => (service.once('exit', done), service.kill('SIGTERM'))));
+  for (;;) {
+    if ((await fetch(`${url}/readyz`).catch(() => undefined))?.ok) break;
+    await new Promise((next) => setTimeout(next, 100));
+  }
+  nd7('apps/vault/bin/nd7-vault.js', ['team', 'create', 'bench'], env);
+  const { token } = JSON.parse(nd7('apps/vault/bin/nd7-vault.js', ['enrolment', 'create', '--team', 'bench', '--json'], env));
+  nd7('apps/agent/bin/nd7.js', ['enrol', url, token], env);
+  const vault = readVaultFile(env.ND7_HOME);
+  const machine = loadKeyFile(join(env.ND7_HOME, 'keys/machine.key'));
+
+  const sql = postgres({ ...connectOptions(db.url), onnotice: () => undefined });
+  await sql`create table bench_entry (id bigserial primary key, session text not null, seq bigint not null, line text not null)`;
+  const rows = Array.from({ length: 64 }, (_, i) => `('s', ${i}, '${text(i).padEnd(2000, 'x')}')`).join(',');
+  writeFileSync(join(dir, 'rows.sql'), `BEGIN;\nINSERT INTO bench_entry (session, seq, line) VALUES ${rows};\nCOMMIT;\n`);
+  undo.push(() => sql.end());
+
+  const results = { vault: [], pgbench: [] };
+  for (let round = 0; round < ROUNDS; round += 1) {
+    if (pgbench !== undefined) results.pgbench.push(pgbenchRound(pgbench, db.url, join(dir, 'rows.sql')));
+    const run = await vaultRound(url, vault, machine, round);
+    results.vault.push(run);
+    console.log(`  round ${round + 1}: vault ${Math.round(run.perSecond).toLocaleString('en')} entries/s (${run.mb.toFixed(0)} MB/s raw, PUT answered with its receipt p50 ${run.p50.toFixed(0)} ms p99 ${run.p99.toFixed(0)} ms, ${SESSIONS} sessions at once)${pgbench === undefined ? '' : ` · pgbench ${Math.round(results.pgbench[round]).toLocaleString('en')} rows/s`}`);
+  }
+  const median = (list) => [...list].sort((a, b) => a - b)[list.length >> 1];
+  if (pgbench === undefined) console.log('  pgbench is not installed: no ratio');
+  else console.log(`  ratio ${(median(results.vault.map((r) => r.perSecond)) / median(results.pgbench)).toFixed(2)} × (must be ≥ 2)`);
+} finally {
+  for (const one of undo.reverse()) await one();
+  rmSync(dir, { recursive: true, force: true });
+}
