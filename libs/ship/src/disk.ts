@@ -63,8 +63,9 @@ export function removeFile(path: string): void {
   }
 }
 
+/** By its code: an error of the file system is no `Error` of the realm that a test runs in. */
 export function isMissing(error: unknown): boolean {
-  return (error as { code?: unknown } | null)?.code === 'ENOENT';
+  return (error as { code?: unknown } | undefined)?.code === 'ENOENT';
 }
 
 function syncFolder(path: string): void {
@@ -77,10 +78,11 @@ function syncFolder(path: string): void {
 }
 
 export function io(path: string, cause: unknown): ShipError {
-  return new ShipError(
-    'io',
-    `${path} cannot be used: ${cause instanceof Error ? cause.message : String(cause)}`,
-    {},
-    { cause },
-  );
+  return new ShipError('io', `${path} cannot be used: ${messageOf(cause)}`, {}, { cause });
+}
+
+/** What an error says, whatever was thrown. */
+export function messageOf(error: unknown): string {
+  const { message } = (error ?? {}) as { message?: unknown };
+  return typeof message === 'string' && message !== '' ? message : String(error);
 }

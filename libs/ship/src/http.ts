@@ -1,5 +1,6 @@
 import type { Clock } from '@nd7/entry';
 import { ProblemDocument } from '@nd7/vault-api';
+import { messageOf } from './disk.js';
 import { VaultError } from './error.js';
 
 /** An answer with a status below 400. */
@@ -105,7 +106,7 @@ async function readText(response: Response, url: string): Promise<string> {
     return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(Buffer.concat(chunks));
   } catch (cause) {
     if (cause instanceof VaultError) throw cause;
-    if (cause instanceof TypeError && 'code' in cause && cause.code === 'ERR_ENCODING_INVALID_ENCODED_DATA') {
+    if ((cause as { code?: unknown } | undefined)?.code === 'ERR_ENCODING_INVALID_ENCODED_DATA') {
       throw new VaultError('bad-answer', response.status, `the answer of ${url} is not UTF-8`);
     }
     throw unreachable(url, cause);
@@ -129,7 +130,7 @@ function parseJson(text: string): unknown {
 
 function unreachable(url: string, cause: unknown): VaultError {
   // fetch says "fetch failed" and hides the reason in its cause.
-  const inner = cause instanceof Error && cause.cause instanceof Error ? cause.cause : cause;
-  const why = inner instanceof Error ? inner.message || inner.name : String(inner);
+  const inner = (cause as { cause?: unknown } | undefined)?.cause;
+  const why = messageOf(inner ?? cause);
   return new VaultError('unreachable', 0, `cannot reach ${new URL(url).origin}: ${why}`, {}, { cause });
 }

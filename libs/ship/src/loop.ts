@@ -3,6 +3,7 @@ import type { Signer } from '@nd7/tlog';
 import { join } from 'node:path';
 import { VaultClient } from './client.js';
 import type { SessionSource } from './cut.js';
+import { messageOf } from './disk.js';
 import { ShipError } from './error.js';
 import { backOff, pause, type RetryPlan, type Sleep } from './retry.js';
 import { Shipper, type Alarm, type ShipReport } from './shipper.js';
@@ -201,7 +202,7 @@ export class ShipLoop {
       }
       // The log or the disk did not let us: that may pass.
       tracked.failures += 1;
-      tracked.problem = error instanceof Error ? error.message : String(error);
+      tracked.problem = messageOf(error);
       return backOff(tracked.failures, BACK_OFF, random);
     }
   }

@@ -205,6 +205,8 @@ export class Shipper {
         `the receipt file for ${String(count)} entries holds no receipt of this session under the pinned key (any more)`,
       );
     }
+    // Left over where a crash came between the receipt and this.
+    for (const from of this.#outbox.waiting()) if (from < this.#acknowledged) this.#outbox.remove(from);
     const [first] = counts;
     const oldest = first === undefined || this.#first !== undefined ? undefined : await this.#receipts.read(first, of);
     if (oldest?.statement.from === 0) this.#first = oldest;
@@ -336,7 +338,9 @@ export class Shipper {
   /** Sends one cut and holds its receipt. False where it is taken but not published in time. */
   async #send(cut: Cut, segments: ShippedSegment[]): Promise<boolean> {
     const claim = await this.#claim(cut);
-    if (this.#outbox.read(cut.from)?.signature !== claim.signature) this.#outbox.write(claim);
+    // A segment that is sent again has its claim in its receipt.
+    const isNew = cut.from >= this.#acknowledged;
+    if (isNew && this.#outbox.read(cut.from)?.signature !== claim.signature) this.#outbox.write(claim);
     const answer = await this.#put(claim, cut);
     const text = 'receipt' in answer ? answer.receipt : await this.#awaitReceipt(answer.location);
     if (text === undefined) return false;
@@ -348,7 +352,9 @@ export class Shipper {
     // The encoder streams and leaves the content size out; the vault wants it declared.
     const packed = declareContentSize(await compress(Buffer.from(cut.body), 1), cut.body.length);
     const [body, encoding] =
-      packed !== undefined && packed.length < cut.body.length ? [packed, 'zstd' as const] : [cut.body, 'identity' as const];
+      packed !== undefined && packed.length < cut.body.length
+        ? [packed, 'zstd' as const]
+        : [cut.body, 'identity' as const];
     this.options.onEvent?.({ type: 'sending', from: cut.from, to: cut.to, bytes: cut.body.length, wire: body.length });
     return this.#retrying(() => this.options.client.putSegment(claim, body, encoding));
   }

@@ -135,11 +135,12 @@ function remove(path: string): void {
   }
 }
 
+/** By its code: an error of the file system is no `Error` of the realm that a test runs in. */
 function isCode(error: unknown, code: string): boolean {
-  // By its member: an error of another realm (a test's, a worker's) is no instance of this one's Error.
-  return (error as { code?: unknown } | null)?.code === code;
+  return (error as { code?: unknown } | undefined)?.code === code;
 }
 
 function reason(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
+  const { message } = (error ?? {}) as { message?: unknown };
+  return typeof message === 'string' ? message : String(error);
 }

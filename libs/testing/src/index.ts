@@ -1,1 +1,3 @@
 export { testPostgres, testDatabase, stopTestPostgres } from './postgres.js';
+export { VaultDouble, type VaultFaults } from './vault-double.js';
+export { SessionDouble } from './session-double.js';
