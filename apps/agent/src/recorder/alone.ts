@@ -15,6 +15,9 @@ import type { Speaker } from './peer.js';
 import { silencedBy } from './settings-watch.js';
 import { startRecorder } from './start.js';
 
+/** Many hooks may stand in line for one session's lock; whoever called this process gives it 20 s. */
+const LOCK_WAIT_MS = 15_000;
+
 export interface AloneRequest {
   home: string;
   agent: string;
@@ -71,7 +74,13 @@ async function openFor(home: Home, reading: HookReading, who: Speaker, env: Reco
     ...(project === undefined ? {} : { project }),
     nd7: VERSION,
   };
-  const options = { clock: systemClock, random: systemRandom, machine: machineKey(home), start };
+  const options = {
+    clock: systemClock,
+    random: systemRandom,
+    machine: machineKey(home),
+    start,
+    lockWaitMs: LOCK_WAIT_MS,
+  };
   const unnamed = unnamedSession(adapter.agent, who.client);
   const asked = reading.session ?? unnamed;
   try {

@@ -70,7 +70,7 @@ function hold(rules: DetachRules): DetachRules {
 /** A memory filled with the secrets that the end of a session's log had detached, so that a process begun later finds them again. */
 export async function rememberSecrets(home: Home, session: string): Promise<SecretMemory> {
   const memory = new SecretMemory();
-  for (const view of lastEntries(home, session))
+  for (const view of lastEntries(home, session, '"why":"secret"'))
     for (const { why, shown, blake3 } of view.detached ?? []) {
       if (why !== 'secret' || shown === undefined) continue;
       const blob = await readBlob(home, blake3).catch(() => 'missing' as const);

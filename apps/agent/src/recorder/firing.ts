@@ -35,8 +35,11 @@ export function firedLately(home: Home): Fired[] {
   return [...fired.values()].sort((a, b) => (a.last_time < b.last_time ? 1 : -1));
 }
 
-/** The newest entries of a session, from the last bytes of its log; a session that cannot be read has none. */
-export function lastEntries(home: Home, session: string): EntryView[] {
+/**
+ * The newest entries of a session, from the last bytes of its log, only those whose line has `mention` in it where it is given; a session that
+ * cannot be read has none.
+ */
+export function lastEntries(home: Home, session: string, mention?: string): EntryView[] {
   let fd: number | undefined;
   try {
     fd = openSync(home.logFile(session), 'r');
@@ -44,7 +47,9 @@ export function lastEntries(home: Home, session: string): EntryView[] {
     const bytes = Buffer.alloc(Math.min(size, TAIL));
     readSync(fd, bytes, 0, bytes.length, size - bytes.length);
     const whole = size <= TAIL ? 0 : bytes.indexOf(10) + 1;
-    return lines(bytes.subarray(whole)).map((line) => readEntry(line));
+    return lines(bytes.subarray(whole))
+      .filter((line) => mention === undefined || line.includes(mention))
+      .map((line) => readEntry(line));
   } catch {
     return [];
   } finally {
@@ -52,8 +57,8 @@ export function lastEntries(home: Home, session: string): EntryView[] {
   }
 }
 
-function lines(bytes: Uint8Array): Uint8Array[] {
-  const out: Uint8Array[] = [];
+function lines(bytes: Buffer): Buffer[] {
+  const out: Buffer[] = [];
   for (let at = 0, end = bytes.indexOf(10); end >= 0; at = end + 1, end = bytes.indexOf(10, at))
     out.push(bytes.subarray(at, end));
   return out;

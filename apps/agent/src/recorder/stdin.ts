@@ -19,7 +19,9 @@ export function readPayload(stdin: NodeJS.ReadStream): Promise<{ payload: Buffer
     const finish = (took: Took): void => {
       clearTimeout(timer);
       stdin.removeAllListeners();
-      stdin.pause();
+      // A pipe that its writer keeps open would keep this process.
+      stdin.on('error', () => undefined);
+      stdin.destroy();
       resolve({ payload: Buffer.concat(chunks), took });
     };
     const wait = (): void => {

@@ -11,7 +11,7 @@ import { SilenceWatch } from './silence.js';
 const LOOK_MS = 3_000;
 /** A session whose client cannot be seen, or that has ended, is closed after so much silence; the next payload opens it again. */
 const IDLE_CLOSE_MS = 10 * 60_000;
-const ENDED_CLOSE_MS = 15_000;
+const ENDED_CLOSE_MS = 6_000;
 
 export interface WatchOptions {
   sessions: Sessions;
