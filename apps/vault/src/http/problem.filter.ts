@@ -31,7 +31,8 @@ export function sendProblem(reply: FastifyReply, problem: Problem): void {
     .headers(problem.headers)
     .header('content-type', 'application/problem+json')
     .header('cache-control', 'no-store')
-    .send(JSON.stringify(problemDocument(problem.code, problem.detail, problem.extra)));
+    // Bytes, not text: Fastify would add a charset, which JSON has none of.
+    .send(Buffer.from(JSON.stringify(problemDocument(problem.code, problem.detail, problem.extra))));
 }
 
 const BY_STATUS: Partial<Record<number, ProblemCode>> = { 400: 'bad-request', 404: 'not-found', 413: 'too-large', 415: 'bad-request' };
