@@ -14,7 +14,7 @@ import {
   type VerifierKey,
 } from '@nd7/tlog';
 import type { TransactionSql } from 'postgres';
-import { describeHead, type CheckpointSigner, type TreeHead } from '../signer/signer.js';
+import { describeHead, type CheckpointSigner, type SignAnswer, type TreeHead } from '../signer/signer.js';
 import { QueueFloor } from './floor.js';
 import { isOvertaken, LogError } from './log-error.js';
 import { nodeName, nodeReader, readerOf, rightEdge } from './nodes.js';
@@ -112,14 +112,13 @@ export class TeamSequencer {
 
   /** Reads back, has it signed, publishes. */
   private async publish(head: Committed, signed: TreeHead): Promise<Round> {
-    const { db, signer, team, origin } = this.options;
-    const { proof, vkeys } = await db.tenant(team, async (tx) => {
+    const { db, team, origin } = this.options;
+    const vkeys = await db.tenant(team, async (tx) => {
       await readBack(tx, team, head);
-      const from = signed.size > head.size ? head.size : signed.size;
-      return { proof: await consistencyProof(from, head.size, nodeReader(tx, team)), vkeys: await readVkeys(tx, team) };
+      return readVkeys(tx, team);
     });
     await this.step('read-back', head);
-    const answer = await signer.sign({ origin, size: head.size, root: head.root, proof });
+    const answer = await this.sign(head, signed);
     if (!answer.ok) {
       // Behind: the next leader has had this one and more signed since. Any other refusal is a person's to look at.
       if (answer.refusal === 'behind') return { what: 'deposed', message: answer.message };
@@ -136,6 +135,18 @@ export class TeamSequencer {
     });
     await this.step('published', head);
     return { what: 'published', size: head.size, leaves: head.leaves, full: head.full };
+  }
+
+  /** Asks for the signature with the proof from what was signed last, which another sequencer may have moved since it was read. */
+  private async sign(head: Committed, signed: TreeHead): Promise<SignAnswer> {
+    const { db, signer, team, origin } = this.options;
+    for (let last = signed; ; ) {
+      const from = Math.min(last.size, head.size);
+      const proof = await db.tenant(team, (tx) => consistencyProof(from, head.size, nodeReader(tx, team)));
+      const answer = await signer.sign({ origin, size: head.size, root: head.root, proof });
+      if (answer.ok || answer.refusal !== 'not-consistent' || answer.last === undefined || answer.last.size <= last.size) return answer;
+      last = answer.last;
+    }
   }
 
   private async step(step: Step, { size, leaves }: { size: number; leaves: number }): Promise<void> {

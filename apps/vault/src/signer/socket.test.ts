@@ -91,7 +91,7 @@ describe('a signer behind a socket', () => {
 
   it('gives up on a signer that does not answer', async () => {
     const path = join(temporaryFolder(), 'mute.sock');
-    const server = createServer((socket) => socket.on('close', () => server.close())).listen(path);
+    const server = createServer().listen(path).unref();
     await once(server, 'listening');
     const client = new SignerClient(path, 50);
     await expect(client.state(ORIGIN)).rejects.toMatchObject({ code: 'unreachable' });
