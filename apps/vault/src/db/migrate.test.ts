@@ -1,0 +1,49 @@
+import { describe, expect, it } from '@jest/globals';
+import { testDatabase } from '@nd7/testing';
+import { cpSync, mkdtempSync, writeFileSync, appendFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { connect } from './database.js';
+import { migrate, migrations } from './migrate.js';
+
+const ours = join(import.meta.dirname, 'migrations');
+function folder(): string {
+  const path = mkdtempSync(join(tmpdir(), 'nd7-migrations-'));
+  cpSync(ours, path, { recursive: true });
+  return path;
+}
+
+describe('migrations', () => {
+  it('are applied once, whoever starts at the same time, in databases of one cluster too', async () => {
+    const [one, two] = [await testDatabase(), await testDatabase()];
+    const results = await Promise.all([migrate(one), migrate(one), migrate(two), migrate(two)]);
+    const all = migrations(ours).map((each) => each.name);
+    expect(results.map((names) => names.length).sort()).toEqual([0, 0, all.length, all.length]);
+    expect(await migrate(one)).toEqual([]);
+  }, 60_000);
+
+  it('refuse a database with another text under a known name', async () => {
+    const [url, path] = [await testDatabase(), folder()];
+    await migrate(url, path);
+    appendFileSync(join(path, migrations(path)[0]?.name ?? ''), '-- edited\n');
+    await expect(migrate(url, path)).rejects.toMatchObject({ code: 'changed' });
+  }, 60_000);
+
+  it('refuse a database of a newer vault', async () => {
+    const [url, path] = [await testDatabase(), folder()];
+    writeFileSync(join(path, '9901_later.sql'), 'create table nd7.later (id int);');
+    await migrate(url, path);
+    rmSync(join(path, '9901_later.sql'));
+    await expect(migrate(url, path)).rejects.toMatchObject({ code: 'unknown' });
+  }, 60_000);
+
+  it('leave nothing behind when one fails, and say which', async () => {
+    const [url, path] = [await testDatabase(), folder()];
+    writeFileSync(join(path, '9901_broken.sql'), 'create table nd7.half (id int); select 1 / 0;');
+    await expect(migrate(url, path)).rejects.toThrow(/9901_broken\.sql: division by zero/);
+    const sql = connect(url, { max: 1 });
+    const [row] = await sql`select to_regnamespace('nd7') is null as none`;
+    await sql.end();
+    expect(row?.['none']).toBe(true);
+  }, 60_000);
+});
