@@ -36,12 +36,20 @@ test('kill -9 at any moment loses nothing, and no segment becomes two leaves', a
     writeFileSync(join(home, 'log.jsonl'), log.range(0, log.entries()));
     writeFileSync(join(home, 'machine.key'), machine.pem());
     chmodSync(join(home, 'machine.key'), 0o600);
-    const argument = JSON.stringify({ home, url: vault.url, vkey: vault.vkey, origin: vault.log.origin, token: vault.addMachine(machine.publicKey) });
+    const argument = JSON.stringify({
+      home,
+      url: vault.url,
+      vkey: vault.vkey,
+      origin: vault.log.origin,
+      token: vault.addMachine(machine.publicKey),
+    });
 
     /** Runs until it ends, or is killed as soon as it has said so many words. */
     const run = (words: number): Promise<number | null> =>
       new Promise((resolve, reject) => {
-        const child = spawn(process.execPath, ['--input-type=module', '-e', CHILD, argument], { stdio: ['ignore', 'pipe', 'inherit'] });
+        const child = spawn(process.execPath, ['--input-type=module', '-e', CHILD, argument], {
+          stdio: ['ignore', 'pipe', 'inherit'],
+        });
         let said = 0;
         child.stdout.on('data', (chunk: Buffer) => {
           said += chunk.toString().split(' ').length - 1;
@@ -56,8 +64,12 @@ test('kill -9 at any moment loses nothing, and no segment becomes two leaves', a
     expect(await run(Infinity)).toBe(0);
 
     await vault.checkAll();
-    expect(Buffer.from(vault.bytes(machine.publicKey, 's-1')).equals(Buffer.from(log.range(0, log.entries())))).toBe(true);
-    const leaves = vault.log.leaves.map((leaf) => /^nd7\/head\/v1\n[^]*^entries ([0-9]+ [0-9]+)$/m.exec(new TextDecoder().decode(leaf))?.[1]).filter(Boolean);
+    expect(Buffer.from(vault.bytes(machine.publicKey, 's-1')).equals(Buffer.from(log.range(0, log.entries())))).toBe(
+      true,
+    );
+    const leaves = vault.log.leaves
+      .map((leaf) => /^nd7\/head\/v1\n[^]*^entries ([0-9]+ [0-9]+)$/m.exec(new TextDecoder().decode(leaf))?.[1])
+      .filter(Boolean);
     expect(new Set(leaves).size).toBe(leaves.length);
     expect(existsSync(join(home, 'outbox')) ? readdirSync(join(home, 'outbox')) : []).toEqual([]);
     const receipts = readdirSync(join(home, 'receipts')).filter((name) => /^[0-9]+\.tlog-proof$/.test(name));
