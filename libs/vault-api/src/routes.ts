@@ -92,7 +92,7 @@ export const ROUTES = {
     limit: JSON_LIMIT,
     body: EnrolRequest,
     answers: { 201: { means: 'enrolled; the token is shown once', json: EnrolAnswer } },
-    problems: ['bad-request', 'bad-enrolment', 'key-role', 'bad-claim', 'busy'],
+    problems: ['bad-request', 'too-large', 'bad-enrolment', 'key-role', 'revoked', 'bad-claim', 'busy'],
   },
   enrolReceipt: {
     method: 'GET',

@@ -68,7 +68,9 @@ export class EnrolService {
     const { machine, name, name_hash: nameHash, signature } = request;
     if (await this.store.isOtherRole(tx, machine)) throw new Problem('key-role', 'this key is known as a session or vault key: make a machine key of its own');
     // A machine of this team that enrols again with a fresh secret only wants a token: it has its statement.
-    if (!(await this.store.isEnrolled(tx, machine))) {
+    const known = await this.store.known(tx, machine);
+    if (known === 'revoked') throw new Problem('revoked', 'this machine key was revoked: enrol under a new one');
+    if (known === 'new') {
       const statement = formatStatement({ type: 'enrol', origin: this.log.origin(team), machine, nameHash, signature, received: formatTime(now) });
       const leafId = await this.log.enqueue(tx, team, statement);
       await this.store.addMachine(tx, { team, machine, name, nameHash, signature, enrolled: new Date(now), leafId });

@@ -29,9 +29,13 @@ export class EnrolStore {
     return row?.other === true;
   }
 
-  async isEnrolled(tx: TransactionSql, machine: string): Promise<boolean> {
-    const [row] = await tx<{ there: boolean }[]>`select exists (select from nd7.machine where machine = ${machine}) as there`;
-    return row?.there === true;
+  /** What the team knows of a machine key already. */
+  async known(tx: TransactionSql, machine: string): Promise<'new' | 'enrolled' | 'revoked'> {
+    const [row] = await tx<{ known: 'new' | 'enrolled' | 'revoked' }[]>`
+      select case
+        when exists (select from nd7.machine_revocation where machine = ${machine}) then 'revoked'
+        when exists (select from nd7.machine where machine = ${machine}) then 'enrolled' else 'new' end as known`;
+    return row?.known ?? 'new';
   }
 
   async addMachine(

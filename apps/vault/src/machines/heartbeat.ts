@@ -12,6 +12,8 @@ import { CLOCK, RANDOM, type Clock, type Random } from '../ports.js';
 
 /** A machine's clock may differ by so much before it is an incident, in milliseconds. */
 const CLOCK_TOLERANCE = 300_000;
+/** How long a heartbeat may take from being written to being taken, in milliseconds. */
+const IN_TRANSIT = 60_000;
 
 @Injectable()
 export class HeartbeatStore {
@@ -28,9 +30,13 @@ export class HeartbeatStore {
       await tx`
         insert into nd7.heartbeat (team, machine, received, machine_time, sessions, entries, heads)
         values (${team}, ${machine}, ${now}, ${new Date(said.time)}, ${sessions}, ${entries}, ${heads})`;
+      // What was shipped since the heartbeat was written is no shrinking.
+      const before = new Date(now.getTime() - IN_TRANSIT);
       const shrunk = await tx<{ session: string; count: number }[]>`
-        select s.session, h.entries as count from unnest(${sessions}::text[], ${entries}::bigint[]) as h (session, entries)
-        join nd7.session s on s.machine = ${machine} and s.session = h.session and h.entries < s.entries`;
+        select h.session, h.entries as count from unnest(${sessions}::text[], ${entries}::bigint[]) as h (session, entries)
+        where h.entries < (
+          select max(g.to_entry) from nd7.segment g where g.machine = ${machine} and g.session = h.session and g.received < ${before}
+        )`;
       for (const { session, count } of shrunk) {
         await this.incidents.add(tx, { team, kind: 'tail-shrank', machine, session, count, at: now }, this.random);
       }
