@@ -6,6 +6,7 @@ import { formatStatement } from '@nd7/receipt';
 import { enrolMessage } from '@nd7/segment';
 import { generateKeyPair } from '@nd7/signing';
 import { testDatabase } from '@nd7/testing';
+import { emptyRoot } from '@nd7/tlog';
 import type { Sql, TransactionSql } from 'postgres';
 import { connect } from '../db/database.js';
 import { migrate } from '../db/migrate.js';
@@ -43,7 +44,6 @@ export class LogDatabase implements TenantDatabase {
 }
 
 let template: Promise<string> | undefined;
-let made = 0;
 
 /** A migrated database with the team's row, as a superuser's URL: a copy of one that is migrated once per test file. */
 export async function freshDatabase(): Promise<string> {
@@ -60,7 +60,7 @@ export async function freshDatabase(): Promise<string> {
 
 /** The whole database as it is now, as a backup would bring it back. Nobody else may be connected to it. */
 export async function copyDatabase(url: string): Promise<string> {
-  const name = `log_${String(process.pid)}_${String((made += 1))}`;
+  const name = `log_${crypto.randomUUID().replaceAll('-', '')}`;
   const sql = connect(url.replace(/\/[^/]+$/, '/postgres'), { max: 1 });
   const [, from = ''] = /\/([^/]+)$/.exec(url) ?? [];
   await sql`create database ${sql(name)} template ${sql(from)}`;
@@ -106,6 +106,14 @@ export async function freshLog(): Promise<{ url: string; folder: string; signer:
   await db.close();
   return { url, folder, signer };
 }
+
+/** For replicas that only queue while the signer is in another process: it knows of nothing signed. */
+export const NO_SIGNER: CheckpointSigner = {
+  provision: () => Promise.reject(new Error('no signer here')),
+  state: () => Promise.resolve({ ok: true, last: { size: 0, root: emptyRoot }, vkeys: [] }),
+  sign: () => Promise.reject(new Error('no signer here')),
+  close: () => Promise.resolve(),
+};
 
 const machine = generateKeyPair();
 
