@@ -3,6 +3,7 @@ import { Command, CommanderError } from 'commander';
 import { AdminIo, failure } from './cli/io.js';
 import { registerPeople } from './cli/people.js';
 import { registerTeam } from './cli/team.js';
+import { checkLogs } from './sequence/check.command.js';
 import { registerSignerCommands } from './signer/commands.js';
 import { checkGuards } from './db/boot-check.js';
 import { migrate } from './db/migrate.js';
@@ -38,13 +39,18 @@ export async function runCli(args: readonly string[], env: NodeJS.ProcessEnv): P
     );
   program
     .command('check')
-    .description('look whether every guard of the database is there')
-    .action(() =>
+    .description('look whether every guard of the database is there, and make every log again from its leaves and compare')
+    .option('--team <name>', 'only this team’s log')
+    .option('--receipts <n>', 'how many receipts of each log to make again', Number, 64)
+    .action((options: { team?: string; receipts: number }) =>
       run(async () => {
         const warnings = await checkGuards(io.config());
         for (const warning of warnings) io.out(`note: ${warning}`);
         io.out('every guard is there');
-        io.json({ ok: true, warnings });
+        const logs = await checkLogs(io, options);
+        const ok = logs.every(({ fault }) => fault === undefined);
+        io.json({ ok, warnings, logs });
+        if (!ok) exit = 1;
       }),
     );
   registerTeam(program, run);
