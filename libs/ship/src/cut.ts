@@ -1,5 +1,5 @@
 import type { LineKernel } from '@nd7/blake3';
-import { MAX_CHUNK, FAULT_REASONS } from '@nd7/blake3';
+import { createKernel, FAULT_REASONS, MAX_CHUNK } from '@nd7/blake3';
 import { genesis } from '@nd7/chain';
 import { readEntry, toHex } from '@nd7/entry';
 import { ShipError } from './error.js';
@@ -35,6 +35,9 @@ const MAX_BYTES = 8 * 1024 * 1024;
 /** Entries read at once: one may be a megabyte long. */
 const STEP = 32;
 
+/** One for all sessions: its calls do not overlap. */
+let shared: LineKernel | undefined;
+
 const SEAL = Buffer.from('"seal"');
 const PREFIX = /^\{"v":1,"seq":(0|[1-9][0-9]{0,15}),"prev":"([0-9a-f]{64})",/;
 
@@ -42,12 +45,7 @@ const PREFIX = /^\{"v":1,"seq":(0|[1-9][0-9]{0,15}),"prev":"([0-9a-f]{64})",/;
  * The longest run from an entry on that ends with a seal and keeps to the limits; undefined where no seal follows. The first segment of a session ends with its
  * first seal: it is small and pins the session's key. Throws ShipError `refused` where more lies between two seals than a vault takes.
  */
-export async function chooseCut(
-  source: SessionSource,
-  from: number,
-  count: number,
-  kernel: LineKernel,
-): Promise<Cut | undefined> {
+export async function chooseCut(source: SessionSource, from: number, count: number): Promise<Cut | undefined> {
   const parts: Uint8Array[] = [];
   let [entries, bytes] = [0, 0];
   let sealed: { entries: number; bytes: number } | undefined;
@@ -79,22 +77,23 @@ export async function chooseCut(
     }
     return undefined;
   }
-  return hashCut(source.session, from, from + sealed.entries, Buffer.concat(parts).subarray(0, sealed.bytes), kernel);
+  return hashCut(source.session, from, from + sealed.entries, Buffer.concat(parts).subarray(0, sealed.bytes));
 }
 
 /** The run [from, to) as it stands in the log now, whatever its last entry is. */
-export async function cutOf(source: SessionSource, from: number, to: number, kernel: LineKernel): Promise<Cut> {
-  return hashCut(source.session, from, to, await source.range(from, to), kernel);
+export async function cutOf(source: SessionSource, from: number, to: number): Promise<Cut> {
+  return hashCut(source.session, from, to, await source.range(from, to));
 }
 
 /** Hashes a run and checks its links: nothing is signed that does not fit itself. Seals are the vault's to verify. Throws ShipError `log-broken`. */
-function hashCut(session: string, from: number, to: number, body: Uint8Array, kernel: LineKernel): Cut {
+function hashCut(session: string, from: number, to: number, body: Uint8Array): Cut {
   const broken = (entry: number, reason: string): ShipError =>
     new ShipError(
       'log-broken',
       `session ${session}: entry ${String(entry)} does not check out (${reason}), so nothing from there on is shipped: nd7 verify ${session} says more`,
       { session, entry, reason },
     );
+  const kernel = (shared ??= createKernel());
   let seq = from;
   let first: string | undefined;
   let head = '';

@@ -71,6 +71,8 @@ export class VaultError extends Error {
     return (
       this.code === 'unreachable' ||
       this.code === 'replayed' ||
+      // A machine that has just woken up may have its clock in a minute.
+      this.code === 'stale-request' ||
       this.code === 'read-only' ||
       this.status === 429 ||
       this.status >= 500

@@ -44,24 +44,18 @@ describe('a vault that lies', () => {
     expect((await failure(bench.shipper(log).ship())).at.reason).toBe('receipt-mismatch');
   });
 
-  test.each([
-    'revoked',
-    'unauthorized',
-    'stale-request',
-    'bad-claim',
-    'bad-member',
-    'unsealed',
-    'too-large',
-    'bad-seal',
-  ] as const)('%s: not tried again', async (code) => {
-    const log = new SessionDouble(machine, 's-1');
-    bench.vault.faults.refuse = code;
-    const error = await failure(bench.shipper(log).ship());
-    expect(error).toMatchObject({ code: 'refused' });
-    expect(error.message).toContain(code);
-    expect(bench.vault.puts.length).toBe(1);
-    expect(files(bench.outbox)).toEqual(['0']);
-  });
+  test.each(['revoked', 'unauthorized', 'bad-claim', 'bad-member', 'unsealed', 'too-large', 'bad-seal'] as const)(
+    '%s: not tried again',
+    async (code) => {
+      const log = new SessionDouble(machine, 's-1');
+      bench.vault.faults.refuse = code;
+      const error = await failure(bench.shipper(log).ship());
+      expect(error).toMatchObject({ code: 'refused' });
+      expect(error.message).toContain(code);
+      expect(bench.vault.puts.length).toBe(1);
+      expect(files(bench.outbox)).toEqual(['0']);
+    },
+  );
 
   test('a vault that sends us round in circles is told so', async () => {
     const log = new SessionDouble(machine, 's-1');

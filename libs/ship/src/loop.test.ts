@@ -98,6 +98,30 @@ test('a vault that is away: not pinned in time, and shipped when it is back', as
   expect(await ship.pinned('s-1', 20_000)).toBe(true);
 }, 30_000);
 
+test('a pin that is on the disk waits for no vault', async () => {
+  await record('s-1').seal();
+  expect(await loop().pinned('s-1', 20_000)).toBe(true);
+  vault.faults.busy = 1_000_000;
+  const again = loop({ retry: { attempts: 1000, baseMs: 1000, capMs: 1000 } });
+  expect(await again.pinned('s-1', 20_000)).toBe(true);
+}, 30_000);
+
+test('an alarm is told once, however often it is met', async () => {
+  const alarms: string[] = [];
+  const log = record('s-1');
+  await log.prompts(2).seal();
+  const source = {
+    session: 's-1',
+    entries: () => log.entries(),
+    range: (from: number, to: number) => log.range(from, to),
+    seal: () => Promise.reject(new Error('no key')),
+  };
+  const ship = loop({ source: () => source, onAlarm: (_, { code }) => alarms.push(code) });
+  log.prompts(1);
+  for (let i = 0; i < 3; i++) await ship.flush(['s-1']);
+  expect(alarms).toEqual(['unsealed']);
+}, 30_000);
+
 test('many sessions, each its own; flush ships all that it was told of', async () => {
   const ship = loop();
   for (let i = 0; i < 6; i++) {

@@ -184,7 +184,12 @@ export class ShipLoop {
     const { onShipped, onFailure, random } = this.options;
     try {
       if (this.#stop.signal.aborted) return undefined;
-      tracked.shipper ??= await this.#shipper(tracked.session);
+      if (tracked.shipper === undefined) {
+        tracked.shipper = await this.#shipper(tracked.session);
+        // A pin that is on the disk already waits for no vault.
+        await tracked.shipper.load();
+        for (const watcher of [...tracked.watchers]) watcher();
+      }
       const report = await tracked.shipper.ship();
       tracked.report = report;
       delete tracked.problem;

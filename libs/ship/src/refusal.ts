@@ -37,6 +37,5 @@ const HINTS: Partial<Record<VaultError['code'], string>> = {
   unauthorized: 'Enrol this machine again: nd7 enrol URL TOKEN',
   revoked: "Ask the team's admin; what is not shipped is kept here",
   'bad-request-signature': 'The key in keys/machine.key is not the one this machine was enrolled with',
-  'stale-request': "Set this machine's clock",
   'too-large': 'The segment is larger than the vault takes',
 };

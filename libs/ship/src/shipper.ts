@@ -1,5 +1,3 @@
-import type { LineKernel } from '@nd7/blake3';
-import { createKernel } from '@nd7/blake3';
 import type { Clock, Random } from '@nd7/entry';
 import { toBase64 } from '@nd7/entry';
 import type { Receipt, Trust } from '@nd7/receipt';
@@ -104,10 +102,10 @@ export class Shipper {
   #again: Receipt[] = [];
   #tail: Promise<unknown> = Promise.resolve();
   #alarms: Alarm[] = [];
+  readonly #told = new Set<string>();
   readonly #outbox: Outbox;
   readonly #receipts: ReceiptStore;
   readonly #statements: Statements;
-  #kernel: LineKernel | undefined;
 
   constructor(private readonly options: ShipperOptions) {
     this.session = options.source.session;
@@ -273,7 +271,7 @@ export class Shipper {
    */
   async #checkLog(receipt: Receipt): Promise<void> {
     const { from, to, prev, head } = receipt.statement;
-    const cut = await cutOf(this.options.source, from, to, this.#hasher());
+    const cut = await cutOf(this.options.source, from, to);
     if (cut.prev === prev && cut.head === head) return;
     await this.#put(await this.#claim(cut), cut);
     throw new ShipError(
@@ -306,12 +304,12 @@ export class Shipper {
   async #next(): Promise<Cut | undefined> {
     const { source } = this.options;
     const lost = this.#again.shift()?.statement;
-    if (lost !== undefined) return cutOf(source, lost.from, lost.to, this.#hasher());
+    if (lost !== undefined) return cutOf(source, lost.from, lost.to);
     const from = this.#acknowledged;
     let count = await source.entries();
     const waiting = this.#outbox.read(from);
     if (waiting !== undefined) {
-      const cut = waiting.to <= count ? await cutOf(source, from, waiting.to, this.#hasher()) : undefined;
+      const cut = waiting.to <= count ? await cutOf(source, from, waiting.to) : undefined;
       if (cut?.prev === waiting.prev && cut.head === waiting.head) return cut;
       const aside = this.#outbox.setAside(from);
       this.#alarm(
@@ -321,7 +319,7 @@ export class Shipper {
     }
     if (count <= from) return undefined;
     // A long tail has seals in it, and so has the beginning: only where none is found one is made.
-    const sealed = from === 0 || count - from > MANY ? await chooseCut(source, from, count, this.#hasher()) : undefined;
+    const sealed = from === 0 || count - from > MANY ? await chooseCut(source, from, count) : undefined;
     if (sealed !== undefined) return sealed;
     try {
       await source.seal();
@@ -332,7 +330,7 @@ export class Shipper {
         `session ${this.session} could not be sealed (${messageOf(error)}): only what stands before its last seal is shipped`,
       );
     }
-    return chooseCut(source, from, count, this.#hasher());
+    return chooseCut(source, from, count);
   }
 
   /** Sends one cut and holds its receipt. False where it is taken but not published in time. */
@@ -428,10 +426,9 @@ export class Shipper {
   #alarm(code: Alarm['code'], text: string): void {
     const alarm = { code, text };
     this.#alarms.push(alarm);
+    // Told once: whoever writes it into the session makes an entry, and that makes the next pass.
+    if (this.#told.has(code + text)) return;
+    this.#told.add(code + text);
     this.options.onEvent?.({ type: 'alarm', alarm });
-  }
-
-  #hasher(): LineKernel {
-    return (this.#kernel ??= createKernel());
   }
 }
