@@ -109,7 +109,8 @@ test('misuse is an exception, not a verdict', async () => {
   expect(() => new ChainWalk({ ...options, session: '../x' })).toThrow(ChainError);
   expect(() => genesis('')).toThrow(ChainError);
   const chain = new ChainWalk(options);
-  const first = chain.push(new Uint8Array(1));
+  const first = chain.push(new Uint8Array([0x20, 0x0a]));
+  await expect(chain.push(new Uint8Array(1))).rejects.toMatchObject({ code: 'overlapping-push' });
   await first;
   await chain.finish();
   await expect(chain.push(new Uint8Array(1))).rejects.toMatchObject({ code: 'finished' });

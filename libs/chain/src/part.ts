@@ -37,6 +37,7 @@ export interface PartResult {
   /** All lines ended by "\n", to the end of the part. */
   lines: number;
   bytes: number;
+  /** Hashes after wanted counts; after a bad seal some lie beyond the good lines, and stitching leaves them out. */
   marks: [number, string][];
   /** After the good lines; `sealedTo` counts from the part's first line. */
   seals: SealState;
@@ -71,7 +72,7 @@ export class PartWalk {
   #fault: LogReason | undefined;
   #lines = 0;
   #bytes = 0;
-  #found: [number, string][] = [];
+  readonly #found: [number, string][] = [];
   #nextMark = 0;
   #seals: SealState;
   /** Undefined: not known (a part of unknown start before its first seal). */
@@ -325,7 +326,6 @@ export class PartWalk {
     this.#links.rewind(bad.hash);
     this.#seals = bad.seals;
     this.#key = bad.seals.key;
-    this.#found = this.#found.filter(([count]) => count <= this.#base + bad.good);
   }
 }
 

@@ -34,13 +34,15 @@ export interface Facts extends Findings {
   byHead: string[];
 }
 
-/** The sentences on seals that docs/format.md prescribes. */
+/** The sentences on seals, in the words that docs/format.md prescribes. */
 export function sealSentences(seals: SessionReport['seals']): string[] {
   if (seals.first_key === 'none') return ['unsealed'];
   const tail = `unsealed tail: ${String(seals.tail)} entries`;
-  if (seals.first_key === 'not-pinned') return ['sealed, first key not pinned: rests on the machine key', tail];
-  if (seals.sealed_to === null) return [`no seal yet, first key pinned by receipt ${String(seals.pinned_by)}`, tail];
-  return [`sealed to entry ${String(seals.sealed_to)}, first key pinned by receipt ${String(seals.pinned_by)}`, tail];
+  const isPinned = seals.first_key === 'pinned';
+  const pin = `first key pinned by receipt ${String(seals.pinned_by)}`;
+  if (seals.sealed_to === null) return ['unsealed', isPinned ? pin : 'first key not pinned: rests on the machine key'];
+  if (!isPinned) return ['sealed, first key not pinned: rests on the machine key', tail];
+  return [`sealed to entry ${String(seals.sealed_to)}, ${pin}`, tail];
 }
 
 export function integrity({ verdict, walk, seals, covered, tail, byReceipt, byHead }: Facts): Verdict {

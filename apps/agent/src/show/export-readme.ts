@@ -45,12 +45,7 @@ ${contents(e).join('\n')}
 
 CHECK IT WITH ND7
 
-    nd7 verify log.jsonl --session ${e.session}${
-      lastReceipt === undefined
-        ? ''
-        : ` \\
-      --receipt receipts/${String(lastReceipt)}.tlog-proof --vault-key '${key}'`
-    }
+    nd7 verify log.jsonl --session ${e.session}${lastReceipt === undefined ? '' : ` --receipts --vault-key '${key}'`}
 
 CHECK IT WITHOUT ND7, with Python and nothing else: ${reference} is an independent reading of the format.
 

@@ -25,9 +25,8 @@ test('several lines keep their breaks and tabs, nothing else', () => {
 test('nothing that steers a terminal comes through, whatever the text', () => {
   fc.assert(
     fc.property(fc.string({ unit: 'binary' }), (text) => {
-       
       expect(safeLine(text)).not.toMatch(/[\u0000-\u001f\u007f-\u009f\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]/);
-       
+
       expect(safeText(text)).not.toMatch(
         /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]/,
       );
