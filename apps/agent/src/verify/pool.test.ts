@@ -68,7 +68,7 @@ test('one thread and several give the same report, with progress to the end', as
     head: head.hash,
     seals: { seals: 11, sealed_to: 2816 },
   });
-  for (const threads of [2, 3, 7]) {
+  for (const threads of [2, 4]) {
     const seen: number[] = [];
     expect(
       await verifyFile(path, { ...options, threads, onProgress: (done, total) => void seen.push(done / total) }),
@@ -107,7 +107,7 @@ test.each<[string, (all: Buffer[]) => Buffer[], number, string]>([
     const path = fileOf(Buffer.concat(change(lines)));
     const one = await verifyFile(path, { ...options, threads: 1 });
     expect(one).toMatchObject({ verdict: 'broken', bad_entry, reason });
-    for (const threads of [2, 5]) expect(await verifyFile(path, { ...options, threads })).toEqual(one);
+    expect(await verifyFile(path, { ...options, threads: 3 })).toEqual(one);
   },
   60_000,
 );
