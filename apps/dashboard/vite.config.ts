@@ -33,6 +33,8 @@ export default defineConfig({
     assetsInlineLimit: 0,
     modulePreload: false,
     reportCompressedSize: false,
+    // One script on purpose: what is weighed is what a reader downloads, by the budget above.
+    chunkSizeWarningLimit: 1000,
   },
   worker: {
     // One file without imports: the worker's own response may not load scripts.

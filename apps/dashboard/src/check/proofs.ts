@@ -28,7 +28,10 @@ export type Claim =
   | 'checkpoint' // signed by the pinned key and not contradicting what this browser saw
   | 'consistency'
   | 'inclusion' | 'signed-root'
-  | 'fork' | 'claim-a' | 'claim-b';
+  | 'fork' | 'claim-a' | 'claim-b'
+  | { entry: number } // a receipt that holds covers this entry, whatever comes after it
+  | { receipt: number } // this receipt of the report holds
+  | { seal: number }; // this seal follows from a first key that a receipt pins
 
 /** Whether the proof, made by the worker in this visit, carries the claim. Everything green on the page asks here. */
 export function proves(proof: AnyProof | undefined, claim: Claim): boolean {
@@ -49,6 +52,11 @@ export function proves(proof: AnyProof | undefined, claim: Claim): boolean {
 }
 
 function sessionProves({ report }: SessionResult, claim: Claim): boolean {
+  if (typeof claim === 'object') {
+    if ('entry' in claim) return claim.entry < coveredBy(report);
+    if ('receipt' in claim) return report.receipts[claim.receipt]?.result === 'holds';
+    return report.seals.first_key === 'pinned' && report.seals.sealed_to !== null && claim.seal <= report.seals.sealed_to;
+  }
   switch (claim) {
     case 'integrity':
     case 'completeness':

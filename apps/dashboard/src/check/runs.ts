@@ -3,6 +3,7 @@ import { ApiError, type SessionAddress, vault } from '../api/client.js';
 import type { SessionResult } from '../worker/protocol.js';
 import type { Row } from '../worker/row.js';
 import type { Proof } from './proofs.js';
+import { receiptsWanted } from './receipts-wanted.js';
 import { type Feed, rowsInWorker, verifyInWorker } from './worker-client.js';
 
 /** The check of one session in this visit, as the page shows it. A new object for every change. */
@@ -32,9 +33,6 @@ export interface Run {
 const AHEAD = 4;
 /** Receipts fetched at a time. */
 const TOGETHER = 6;
-/** Of a session with more segments than this, only the first receipt and the newest are fetched. */
-const ALL_RECEIPTS = 256;
-const NEWEST = 32;
 /** The page is told of progress this often, in milliseconds. */
 const TELL = 80;
 
@@ -196,12 +194,6 @@ class Bodies {
       throw new ApiError(error.code, `The vault did not give the bytes of entries ${String(segment.from)} to ${String(segment.to - 1)}: ${error.message}`, error.status);
     }
   }
-}
-
-/** All receipts of a session of usual size; of a very long one the first (it pins the first key) and the newest (they cover the rest). */
-export function receiptsWanted(segments: readonly { from: number; receipt: boolean }[]): number[] {
-  const with_ = segments.filter((segment) => segment.receipt).map((segment) => segment.from);
-  return with_.length <= ALL_RECEIPTS ? with_ : [...with_.slice(0, 1), ...with_.slice(-NEWEST)];
 }
 
 async function fetchReceipts(at: SessionAddress, froms: readonly number[], signal: AbortSignal): Promise<Map<number, string>> {

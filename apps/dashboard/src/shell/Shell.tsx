@@ -66,12 +66,12 @@ export function Shell() {
         Skip to content
       </a>
       <div className={css.app}>
-        <div className={css.brand}>
+        <nav className={css.brand} aria-label="Home">
           <Link to="/sessions" className={css.home}>
             <span>nd7</span>
             <small className="cut">{me.data?.team}</small>
           </Link>
-        </div>
+        </nav>
         <TopBar
           onMap={() => {
             setMap(true);
@@ -109,7 +109,7 @@ function SideNav({ path }: { path: string }) {
   const incidents = useIncidents(me.data !== undefined);
   const open = incidents.data?.incidents.filter((incident) => incident.state !== 'closed').length ?? 0;
   const item = (to: '/incidents' | '/sessions' | '/verify' | '/machines', icon: IconName, word: string, here: boolean, count?: number) => (
-    <Link to={to} className={css.link} aria-current={here ? 'page' : undefined}>
+    <Link to={to} className={css.link} activeOptions={{ exact: true, includeSearch: false }} aria-current={here ? 'page' : undefined}>
       <Icon name={icon} />
       <span>{word}</span>
       {count !== undefined && count > 0 && (

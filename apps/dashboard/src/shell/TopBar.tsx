@@ -4,7 +4,7 @@ import { Button } from '../ui/controls.js';
 import { cx } from '../ui/cx.js';
 import { Icon } from '../ui/Icon.js';
 import { Link, useNavigate } from '../ui/router.js';
-import { readersZone } from '../ui/Time.js';
+import { readersZone } from '../ui/time-words.js';
 import { FIND_ID, useCurrentFind } from './find.js';
 import css from './shell.module.css';
 import { toggleTheme } from './theme.js';

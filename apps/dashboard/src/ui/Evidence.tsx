@@ -59,15 +59,9 @@ export function Verdict(props: { shape: Shape; badge?: boolean; title?: string; 
   );
 }
 
-/** What the effects say about a call. In this version nothing reconciles them yet, so a call has effects beside it or it has none. */
+/** Whether anything outside the agent saw a call. Nothing here reconciles what was said with what was seen: there are effects beside it, or none. */
 export function SeenMark(props: { effects: number }) {
-  if (props.effects > 0)
-    return (
-      <span className={css.mark}>
-        <i>≈</i>
-        {props.effects} seen
-      </span>
-    );
+  if (props.effects > 0) return <Verdict shape="says">{props.effects} seen</Verdict>;
   return (
     <span className={cx(css.mark, css.nothing)}>
       <i>∅</i>nothing seen

@@ -7,8 +7,9 @@ const WIDTH = 820;
 const HEIGHT = 176;
 const MIDDLE = 84;
 const [A, B] = [46, 122];
-/** Most nodes drawn of a branch; the rest are said in words. */
+/** Most nodes drawn of a branch: beyond it the middle is left out. */
 const MOST = 12;
+const ENDS = [5, 6] as const;
 
 /**
  * The two histories as a fork. What the claims tell is drawn and no more: which entries each is about, and the count at which the hashes
@@ -16,25 +17,29 @@ const MOST = 12;
  */
 export function ForkDrawing({ a, b, count }: { a: ForkClaim; b: ForkClaim; count: number }) {
   const agree = agreed(a, b);
-  const split = 236;
-  const end = WIDTH - 40;
-  const label = `Fork: ${agree === 0 ? 'no entry in common is shown by the claims' : `the claims agree up to ${String(agree)} entries`}; at ${String(count)} entries history A has the hash ${shortHash(at(a, count))}, history B ${shortHash(at(b, count))}.`;
+  const [joint, split, end] = [210, 262, WIDTH - 40];
+  const curve = (y: number) => `M${String(joint)} ${String(MIDDLE)}C${String(joint + 34)} ${String(MIDDLE)} ${String(joint + 16)} ${String(y)} ${String(split)} ${String(y)}H${String(end)}`;
+  const label = `Fork: ${agree === 0 ? 'both begin with the genesis link of the session' : `the claims agree up to ${String(agree)} entries`}; after ${String(count)} entries history A has the hash ${shortHash(at(a, count))}, history B ${shortHash(at(b, count))}.`;
   return (
-    <div className={css.drawing} tabIndex={0} role="group" aria-label="Where the two histories part">
+    <div className={css.drawing} tabIndex={0} role="group" aria-label="Where the two histories part, drawn">
       <svg width={WIDTH} height={HEIGHT} viewBox={`0 0 ${String(WIDTH)} ${String(HEIGHT)}`} role="img" aria-label={label}>
-        <path className={css.rail} d={`M24 ${String(MIDDLE)}H${String(split - 44)}`} />
-        <path className={css.rail} d={`M${String(split - 44)} ${String(MIDDLE)}C${String(split - 14)} ${String(MIDDLE)} ${String(split - 30)} ${String(A)} ${String(split)} ${String(A)}H${String(end)}`} />
-        <path className={cx(css.rail, css.badRail)} d={`M${String(split - 44)} ${String(MIDDLE)}C${String(split - 14)} ${String(MIDDLE)} ${String(split - 30)} ${String(B)} ${String(split)} ${String(B)}H${String(end)}`} />
-        <circle className={css.node} cx={24} cy={MIDDLE} r={7} />
-        <text className={css.note} x={24} y={MIDDLE + 24} textAnchor="middle">
-          0
-        </text>
-        <circle className={cx(css.node, css.full)} cx={split - 44} cy={MIDDLE} r={7} />
-        <text className={css.note} x={split - 44} y={MIDDLE + 24} textAnchor="middle">
-          {agree === 0 ? '?' : agree.toLocaleString('en')}
-        </text>
-        <text className={css.note} x={24} y={MIDDLE - 20}>
-          {agree === 0 ? 'where they part, the claims do not say' : `agreed: ${agree.toLocaleString('en')} entries`}
+        {agree > 0 && <path className={css.rail} d={`M24 ${String(MIDDLE)}H${String(joint)}`} />}
+        <path className={css.rail} d={curve(A)} />
+        <path className={cx(css.rail, css.badRail)} d={curve(B)} />
+        {agree > 1 && <circle className={css.node} cx={24} cy={MIDDLE} r={7} />}
+        {agree > 1 && (
+          <text className={css.note} x={24} y={MIDDLE + 24} textAnchor="middle">
+            0
+          </text>
+        )}
+        <circle className={cx(css.node, css.full)} cx={joint} cy={MIDDLE} r={7} />
+        {agree > 0 && (
+          <text className={css.note} x={joint} y={MIDDLE + 24} textAnchor="middle">
+            {(agree - 1).toLocaleString('en')}
+          </text>
+        )}
+        <text className={css.note} x={agree > 0 ? 24 : joint - 14} y={agree > 0 ? MIDDLE - 20 : MIDDLE + 4} textAnchor={agree > 0 ? 'start' : 'end'}>
+          {agree === 0 ? 'both begin at the genesis link' : `same head after ${agree.toLocaleString('en')} ${agree === 1 ? 'entry' : 'entries'}`}
         </text>
         <Branch claim={a} y={A} from={split} to={end} count={count} />
         <Branch claim={b} y={B} from={split} to={end} count={count} bad />
@@ -55,17 +60,36 @@ export function ForkDrawing({ a, b, count }: { a: ForkClaim; b: ForkClaim; count
   );
 }
 
+/** The entries that are drawn of a branch; undefined stands for those left out. */
+function drawn(claim: ForkClaim): (number | undefined)[] {
+  const total = claim.to - claim.from;
+  if (total <= MOST) return Array.from({ length: total }, (_, i) => claim.from + i);
+  const [first, last] = ENDS;
+  return [
+    ...Array.from({ length: first }, (_, i) => claim.from + i),
+    undefined,
+    ...Array.from({ length: last }, (_, i) => claim.to - last + i),
+  ];
+}
+
 function Branch(props: { claim: ForkClaim; y: number; from: number; to: number; count: number; bad?: boolean }) {
   const { claim, y, bad } = props;
-  const total = claim.to - claim.from;
-  const shown = Math.min(MOST, total);
-  const nodes = Array.from({ length: shown }, (_, i) => {
-    const entry = shown === total ? claim.from + i : Math.round(claim.from + ((total - 1) * i) / Math.max(1, shown - 1));
-    return { entry, x: props.from + ((props.to - props.from) * i) / Math.max(1, shown - 1) };
-  });
+  const entries = drawn(claim);
+  const place = (i: number) => (entries.length === 1 ? props.to : props.from + ((props.to - props.from) * i) / (entries.length - 1));
   return (
     <>
-      {nodes.map(({ entry, x }) => {
+      {entries.map((entry, i) => {
+        const x = place(i);
+        if (entry === undefined) {
+          return (
+            <g key="left out">
+              <rect className={css.hole} x={x - 14} y={y - 8} width={28} height={16} />
+              <text className={css.note} x={x} y={y + 4} textAnchor="middle">
+                …
+              </text>
+            </g>
+          );
+        }
         const isCount = entry + 1 === props.count;
         return (
           <g key={entry}>

@@ -62,7 +62,7 @@ export function TimeAxis(props: { items: readonly Item[]; window: { from: number
         ))}
         {LANES.map((lane, i) =>
           has.has(lane) ? null : (
-            <text key={lane} className={css.none} x={LABELS} y={TOP + i * LANE + 9}>
+            <text key={lane} className={css.none} x={LABELS + 6} y={TOP + i * LANE + 9}>
               {EMPTY[lane]}
             </text>
           ),

@@ -58,7 +58,7 @@ export function Receipts({ run }: { run: Run }) {
               return (
                 <tr key={from}>
                   <td>
-                    <ReceiptVerdict run={run} report={report} />
+                    <ReceiptVerdict run={run} report={report} index={i} />
                   </td>
                   <td className="num" data-label="Entries">
                     {number(report?.from ?? from)} to {number((report?.to ?? segments.find((s) => s.from === from)?.to ?? from + 1) - 1)}
@@ -108,13 +108,13 @@ export function Receipts({ run }: { run: Run }) {
   );
 }
 
-/** The verdict on one receipt. It is green only with the whole log's: a receipt holds for a log, not by itself. */
-export function ReceiptVerdict({ run, report }: { run: Run; report: ReceiptReport | undefined }) {
+/** The verdict on one receipt: held against the bytes that were read here. */
+function ReceiptVerdict({ run, report, index }: { run: Run; report: ReceiptReport | undefined; index: number }) {
   if (run.result === undefined || report === undefined) return <Verdict shape="run">checking</Verdict>;
   if (report.result === 'not-checked') return <Verdict shape="none">not checked</Verdict>;
   if (report.result !== 'holds') return <Verdict shape="bad">{report.result}</Verdict>;
   return (
-    <Proven by={run.result} claim="covered" otherwise={<Verdict shape="warn">holds, the log does not</Verdict>}>
+    <Proven by={run.result} claim={{ receipt: index }}>
       holds
     </Proven>
   );

@@ -1,6 +1,7 @@
 import type { Row } from '../../worker/row.js';
 import { controls, Segmented } from '../../ui/controls.js';
 import { type AnyClass, CLASSES, ClassToggle } from '../../ui/Evidence.js';
+import { cx } from '../../ui/cx.js';
 import { layout } from '../../ui/Panel.js';
 import { countClasses, valuesOf } from './filter.js';
 import type { SessionSearch, View } from './search.js';
@@ -15,12 +16,14 @@ export function FilterBar(props: {
   receipts: number;
   segments: number;
   looks: number;
+  /** A hairline above, where something stands there. */
+  ruled: boolean;
 }) {
   const { search, set, rows, hidden } = props;
   const counts = countClasses(rows);
   const view: View = search.view ?? 'story';
   return (
-    <div className={`${layout.filterbar ?? ''} ${layout.ruled ?? ''}`} id="entry-filter">
+    <div className={cx(layout.filterbar, props.ruled && layout.ruled)} id="entry-filter">
       <Segmented<View>
         label="Show as"
         value={view}
@@ -58,11 +61,11 @@ export function FilterBar(props: {
             )}
             {props.looks > 0 && (
               <span className="mute nowrap">
-                next <kbd>N</kbd>
+                <kbd>N</kbd>
               </span>
             )}
             <span className="mute nowrap">
-              jump to entry <kbd>G</kbd>
+              jump <kbd>G</kbd>
             </span>
           </span>
         </>
@@ -75,14 +78,14 @@ function Choice(props: { label: string; value: string | undefined; values: reado
   const unknown = props.value !== undefined && !props.values.includes(props.value);
   return (
     <select
-      className={`${controls.input ?? ''} ${css.choice ?? ''}`}
+      className={cx(controls.input, css.choice)}
       aria-label={props.label}
       value={props.value ?? ''}
       onChange={(event) => {
         props.onChange(event.currentTarget.value === '' ? undefined : event.currentTarget.value);
       }}
     >
-      <option value="">{props.label}: all</option>
+      <option value="">All {props.label.toLowerCase()}s</option>
       {unknown && <option value={props.value}>{props.value}</option>}
       {props.values.map((value) => (
         <option key={value} value={value}>

@@ -1,5 +1,5 @@
 import { useState } from 'react';
-import { coveredBy, type Proof } from '../../check/proofs.js';
+import type { Proof } from '../../check/proofs.js';
 import { hashInWorker } from '../../check/worker-client.js';
 import { Modal } from '../../ui/base.js';
 import { Button, copyText } from '../../ui/controls.js';
@@ -9,7 +9,8 @@ import { Facts } from '../../ui/Panel.js';
 import { Proven } from '../../ui/Proof.js';
 import { useQuery } from '../../ui/query.js';
 import { Said } from '../../ui/Said.js';
-import { Time, utcText } from '../../ui/Time.js';
+import { Time } from '../../ui/Time.js';
+import { utcText } from '../../ui/time-words.js';
 import type { SessionResult } from '../../worker/protocol.js';
 import type { Row } from '../../worker/row.js';
 import type { SessionBytes } from './bytes.js';
@@ -172,29 +173,24 @@ function RestsOn({ row, rows, result }: { row: Row; rows: readonly Row[]; result
   if (bad !== undefined && row.seq > bad) return <Verdict shape="none">not read: entry {bad.toLocaleString('en')} before it fails</Verdict>;
   const covering = report.receipts.filter((receipt) => receipt.result === 'holds' && (receipt.to ?? 0) > row.seq).sort((a, b) => (a.to ?? 0) - (b.to ?? 0))[0];
   const seal = rows.find((other) => other.seq >= row.seq && other.kind === 'seal' && other.class === 'recorder');
-  const isCovered = row.seq < coveredBy(report);
   const isSealed = seal !== undefined && report.seals.sealed_to !== null && seal.seq <= report.seals.sealed_to;
   return (
     <ul className={css.rests}>
       <li>
-        {isCovered ? (
-          <Proven by={result} claim="covered" otherwise={<Verdict shape="warn">link recomputed, no signature covers it</Verdict>}>
-            link recomputed
-          </Proven>
-        ) : (
-          <Verdict shape="warn">link recomputed, no receipt yet</Verdict>
-        )}
+        <Proven by={result} claim={{ entry: row.seq }} otherwise={<Verdict shape="warn">link recomputed, no receipt covers it</Verdict>}>
+          link recomputed
+        </Proven>
       </li>
       {isSealed && (
         <li>
-          <Proven by={result} claim="seals" otherwise={<Verdict shape="warn">seal {seal.seq.toLocaleString('en')}, first key not pinned</Verdict>}>
+          <Proven by={result} claim={{ seal: seal.seq }} otherwise={<Verdict shape="warn">seal {seal.seq.toLocaleString('en')}, first key not pinned</Verdict>}>
             seal {seal.seq.toLocaleString('en')}
           </Proven>
         </li>
       )}
       {covering !== undefined && (
         <li>
-          <Proven by={result} claim="covered" otherwise={<Verdict shape="warn">receipt, in part</Verdict>}>
+          <Proven by={result} claim={{ entry: row.seq }}>
             receipt, leaf {covering.index?.toLocaleString('en')}
           </Proven>
         </li>

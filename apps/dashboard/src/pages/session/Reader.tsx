@@ -14,7 +14,7 @@ import { Time } from '../../ui/Time.js';
 import { agentName } from '../sessions/agents.js';
 import { TimeAxis } from './Axis.js';
 import { findText, SessionBytes } from './bytes.js';
-import { type Filter, itemPasses, passes } from './filter.js';
+import { countClasses, type Filter, itemPasses, passes } from './filter.js';
 import { FilterBar } from './FilterBar.js';
 import { evidenceOf, Inspector } from './Inspector.js';
 import type { SessionSearch } from './search.js';
@@ -125,11 +125,12 @@ export function Reader(props: {
   const onRange = useCallback((first: number, last: number) => {
     setRange((before) => (before[0] === first && before[1] === last ? before : [first, last]));
   }, []);
+  const counts = useMemo(() => countClasses(rows), [rows]);
   const context: StoryContext = {
     bytes,
     agent: agentName(page.agent),
-    effects: page.counts.effect,
-    decisions: page.counts.decision,
+    effects: counts.effect,
+    decisions: counts.decision,
     isOver: page.state !== 'open' || rows.some((one) => one.kind === 'session.end' && one.class === 'recorder'),
     bad: run.result?.report.bad_entry === undefined ? undefined : { entry: run.result.report.bad_entry, reason: run.result.report.reason ?? 'broken' },
     isOpen: (id) => open.has(id),
@@ -143,7 +144,7 @@ export function Reader(props: {
     <>
       <Panel label="Whole session">
         {isList && items.length > 0 && <TimeAxis items={items} window={windowOf(view === 'story' ? shownItems : [], range)} onSelect={(to) => go(to, false)} />}
-        <FilterBar search={search} set={set} rows={rows} hidden={hidden} receipts={run.receipts.size} segments={page.segments.length} looks={looks.length} />
+        <FilterBar search={search} set={set} rows={rows} hidden={hidden} receipts={run.receipts.size} segments={page.segments.length} looks={looks.length} ruled={isList && items.length > 0} />
       </Panel>
       {!isList && props.children}
       {isList && (

@@ -1,9 +1,5 @@
-import { useEffect, useMemo, useState } from 'react';
 import type { SessionAddress } from '../../api/client.js';
-import { useMe, useSession } from '../../api/queries.js';
-import { releaseRun, type Run, startRun } from '../../check/runs.js';
-import { useRun } from '../../check/use-run.js';
-import { usePin } from '../../trust/pins.js';
+import { useSession } from '../../api/queries.js';
 import { Button } from '../../ui/controls.js';
 import { Call } from '../../ui/Evidence.js';
 import { PageHead } from '../../ui/Panel.js';
@@ -13,6 +9,7 @@ import { Receipts, Segments } from './Evidence.js';
 import { Reader } from './Reader.js';
 import type { SessionSearch } from './search.js';
 import { SessionHead } from './SessionHead.js';
+import { useSessionCheck } from './use-session-check.js';
 
 const ROUTE = '/machines/$machine/sessions/$session';
 
@@ -62,28 +59,4 @@ export function SessionPage() {
       )}
     </>
   );
-}
-
-/** Starts the check of a session when its page opens, and lets go of its bytes when it closes. */
-export function useSessionCheck(at: SessionAddress): { run: Run | undefined; check: () => void } {
-  const me = useMe();
-  const pin = usePin(me.data?.origin);
-  const known = me.data !== undefined;
-  const vkey = pin?.vkey;
-  const [times, setTimes] = useState(0);
-  const { machine, session } = at;
-  const address = useMemo(() => ({ machine, session }), [machine, session]);
-  useEffect(() => {
-    if (!known) return;
-    void startRun(address, { vkeys: vkey === undefined ? [] : [vkey], rows: true });
-    return () => {
-      releaseRun(address);
-    };
-  }, [address, known, vkey, times]);
-  return {
-    run: useRun(address),
-    check: () => {
-      setTimes(times + 1);
-    },
-  };
 }

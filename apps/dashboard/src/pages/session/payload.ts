@@ -31,7 +31,7 @@ export function recordOf(value: unknown): Json | undefined {
  */
 export function layOut(json: string): string {
   let [out, depth, at] = ['', 0, 0];
-  const pad = () => `\n${' '.repeat(Math.min(depth, 40))}`;
+  const pad = () => `\n${' '.repeat(Math.max(0, Math.min(depth, 40)))}`;
   while (at < json.length) {
     const c = json.charAt(at);
     if (c === '"') {

@@ -4,23 +4,25 @@ import { Icon } from '../../ui/Icon.js';
 import { layout, Panel } from '../../ui/Panel.js';
 import type { CheckpointResult, SessionResult } from '../../worker/protocol.js';
 import { InclusionPanel } from './Inclusion.js';
+import type { Row } from '../../worker/row.js';
+import { BadEntry } from './BadEntry.js';
 import { Recomputed } from './Steps.js';
 import css from './verification.module.css';
 
 /** What a report rests on and what was not checked stand side by side, at the same size; then how, step by step. */
-export function ReportView(props: { result: Proof<SessionResult>; receipts: readonly string[]; checkpoint?: Proof<CheckpointResult> | undefined }) {
+export function ReportView(props: {
+  result: Proof<SessionResult>;
+  receipts: readonly string[];
+  checkpoint?: Proof<CheckpointResult> | undefined;
+  /** Rows and bytes of the log where they were kept: they show what stands in a bad entry. */
+  rows?: readonly Row[];
+  parts?: readonly Uint8Array[];
+}) {
   const { result } = props;
   const { report } = result;
   return (
     <div className="stack stack-4">
-      {report.bad_entry !== undefined && (
-        <Call kind="bad">
-          <b>
-            Entry {report.bad_entry.toLocaleString('en')}: {report.reason}
-          </b>
-          <span className="small">{report.reason === 'truncated' ? report.completeness.text : report.integrity.text}</span>
-        </Call>
-      )}
+      {report.bad_entry !== undefined && <BadEntry report={report} row={props.rows?.[report.bad_entry]} parts={props.parts ?? []} />}
       {result.head_usable === false && (
         <Call kind="warn">
           <b>The head file counted for nothing</b>
@@ -35,7 +37,7 @@ export function ReportView(props: { result: Proof<SessionResult>; receipts: read
           <Sentences of={report.not_checked} none="Nothing that this version knows of." icon="v-none" />
         </Panel>
       </div>
-      <Recomputed result={result} checkpoint={props.checkpoint} />
+      <Recomputed result={result} checkpoint={props.checkpoint} detached={props.rows?.reduce((sum, row) => sum + (row.detached ?? 0), 0)} />
       {props.receipts.length > 0 && <InclusionPanel receipts={props.receipts} report={report} vkeys={result.vkeys} />}
     </div>
   );

@@ -3,7 +3,7 @@ import { type AnyProof, type Claim, coveredBy, type Proof } from '../../check/pr
 import { Icon } from '../../ui/Icon.js';
 import { Panel } from '../../ui/Panel.js';
 import { ProvenIcon } from '../../ui/Proof.js';
-import { duration } from '../../ui/Time.js';
+import { duration } from '../../ui/time-words.js';
 import type { CheckpointResult, SessionResult } from '../../worker/protocol.js';
 import { bytesWords } from '../session/SessionHead.js';
 import css from './verification.module.css';
@@ -12,7 +12,8 @@ type Otherwise = 'warn' | 'bad' | 'none';
 const n = (count: number) => count.toLocaleString('en');
 
 /** What this browser did, one line for each kind of check. */
-export function Recomputed({ result, checkpoint }: { result: Proof<SessionResult>; checkpoint: Proof<CheckpointResult> | undefined }) {
+export function Recomputed(props: { result: Proof<SessionResult>; checkpoint: Proof<CheckpointResult> | undefined; detached: number | undefined }) {
+  const { result, checkpoint, detached } = props;
   const { report } = result;
   const held = report.receipts.filter((receipt) => receipt.result === 'holds');
   const failed = report.receipts.find((receipt) => receipt.result !== 'holds' && receipt.result !== 'not-checked');
@@ -54,6 +55,11 @@ export function Recomputed({ result, checkpoint }: { result: Proof<SessionResult
         {report.entries > covered && report.verdict === 'intact' && (
           <Step name="Tail" by={undefined} claim="covered" otherwise="warn">
             entries {n(covered)} to {n(report.entries - 1)}: no receipt yet
+          </Step>
+        )}
+        {detached !== undefined && detached > 0 && (
+          <Step name="Detached" by={undefined} claim="covered" otherwise="none">
+            {n(detached)} {detached === 1 ? 'value' : 'values'}: not here, the chain holds the salted {detached === 1 ? 'hash' : 'hashes'}
           </Step>
         )}
       </ol>

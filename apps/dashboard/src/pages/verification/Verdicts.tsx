@@ -1,10 +1,12 @@
-import type { Standing } from '@nd7/verify';
+import type { SessionReport, Standing, Verdict } from '@nd7/verify';
 import type { Proof } from '../../check/proofs.js';
 import { Term } from '../../ui/base.js';
 import { cx } from '../../ui/cx.js';
+import { shortHash } from '../../ui/Hash.js';
 import { Icon, type IconName } from '../../ui/Icon.js';
 import { layout } from '../../ui/Panel.js';
 import { provenClass } from '../../ui/Proof.js';
+import { Said } from '../../ui/Said.js';
 import type { SessionResult } from '../../worker/protocol.js';
 import css from './verification.module.css';
 
@@ -21,15 +23,18 @@ const LOOKS: Record<Exclude<Standing, 'good'>, { icon: IconName; look: string | 
   unchecked: { icon: 'v-none', look: css.none },
 };
 
-/** The four verdicts, kept apart: each has a word, a shape, and a sentence. */
-export function Verdicts({ result }: { result: Proof<SessionResult> }) {
+/**
+ * The four verdicts, kept apart: each has a word, a shape, and a sentence. `machine`: what the vault calls the machine with this key; it stands
+ * in the place of the key, and the sentence says whose word it is.
+ */
+export function Verdicts({ result, machine }: { result: Proof<SessionResult>; machine?: { key: string; name: string } | undefined }) {
   return (
     <section className={cx(layout.panel, css.verdicts)} aria-labelledby="four">
       <h2 className="sr" id="four">
         Four verdicts
       </h2>
       {FOUR.map(([name, title, means]) => {
-        const { state, verdict, text } = result.report[name];
+        const { state, verdict, text } = named(result.report, name, machine);
         const green = provenClass(result, name, 'tile');
         const { icon, look } = state === 'good' ? { icon: 'v-ok' as const, look: green } : LOOKS[state];
         return (
@@ -38,11 +43,22 @@ export function Verdicts({ result }: { result: Proof<SessionResult> }) {
             <h3>
               <Term says={means}>{title}</Term>
             </h3>
-            <b>{verdict}</b>
-            <p>{text}</p>
+            <b>
+              <Said text={verdict} />
+            </b>
+            <p>
+              <Said text={text} />
+            </p>
           </div>
         );
       })}
     </section>
   );
+}
+
+function named(report: SessionReport, name: (typeof FOUR)[number][0], machine: { key: string; name: string } | undefined): Verdict {
+  const verdict = report[name];
+  const key = machine === undefined ? '' : shortHash(machine.key);
+  if (machine === undefined || name !== 'authenticity' || verdict.verdict !== `Signed by ${key}`) return verdict;
+  return { ...verdict, verdict: `Signed by ${machine.name}`, text: `${verdict.text} Machine key ${key}; its name is the vault’s word.` };
 }

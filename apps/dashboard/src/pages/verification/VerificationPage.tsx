@@ -1,8 +1,5 @@
-import { useEffect, useMemo, useState } from 'react';
 import type { SessionAddress } from '../../api/client.js';
 import { useMe, useSession } from '../../api/queries.js';
-import { runOf, startRun } from '../../check/runs.js';
-import { useRun } from '../../check/use-run.js';
 import { useKeys } from '../../shell/keys.js';
 import { useCheckpoint } from '../../trust/checkpoint.js';
 import { usePin } from '../../trust/pins.js';
@@ -15,6 +12,7 @@ import { Link, useParams } from '../../ui/router.js';
 import { Loading, Trouble } from '../../ui/states.js';
 import { Time } from '../../ui/Time.js';
 import { Progress, titleOf } from '../session/SessionHead.js';
+import { useSessionCheck } from '../session/use-session-check.js';
 import { ReportView } from './ReportView.js';
 import { saveReport } from './save.js';
 import { PinnedPanel, VerifierPanel } from './TrustPanels.js';
@@ -27,7 +25,7 @@ export function VerificationPage() {
   const me = useMe();
   const pin = usePin(me.data?.origin);
   const checkpoint = useCheckpoint(me.data?.team, me.data?.origin, pin?.vkey);
-  const { run, check } = useVerdict(at, me.data !== undefined, pin?.vkey);
+  const { run, check } = useSessionCheck(at);
   useKeys({ v: check });
   if (session.data === undefined || me.data === undefined) {
     if (session.error === null) return <Loading what="the session" rows={6} />;
@@ -87,9 +85,9 @@ export function VerificationPage() {
           <b>Not checked: {run.error}</b>
         </Call>
       )}
-      {result !== undefined && <Verdicts result={result} />}
+      {result !== undefined && <Verdicts result={result} machine={{ key: at.machine, name: session.data.machine_name }} />}
       <div className={layout.aside}>
-        <div>{result !== undefined && run !== undefined && <ReportView result={result} receipts={[...run.receipts.values()]} checkpoint={checkpoint.data?.result} />}</div>
+        <div>{result !== undefined && run !== undefined && <ReportView result={result} receipts={[...run.receipts.values()]} checkpoint={checkpoint.data?.result} rows={run.rows} parts={run.parts} />}</div>
         <div className="stack stack-4">
           <PinnedPanel me={me.data} />
           <VerifierPanel />
@@ -97,24 +95,4 @@ export function VerificationPage() {
       </div>
     </>
   );
-}
-
-/** The verdict of this visit if there is one made with the keys that are pinned now, else a new one. */
-function useVerdict(at: SessionAddress, ready: boolean, vkey: string | undefined) {
-  const { machine, session } = at;
-  const address = useMemo(() => ({ machine, session }), [machine, session]);
-  const [times, setTimes] = useState(0);
-  useEffect(() => {
-    if (!ready) return;
-    const vkeys = vkey === undefined ? [] : [vkey];
-    const known = runOf(address)?.result;
-    if (times === 0 && known !== undefined && known.vkeys.join() === vkeys.join()) return;
-    void startRun(address, { vkeys, rows: false });
-  }, [address, ready, vkey, times]);
-  return {
-    run: useRun(address),
-    check: () => {
-      setTimes(times + 1);
-    },
-  };
 }

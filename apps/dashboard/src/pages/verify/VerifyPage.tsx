@@ -139,9 +139,28 @@ export function VerifyPage() {
         <div className="stack stack-4">
           {me.data !== undefined && <PinnedPanel me={me.data} />}
           <VerifierPanel />
+          <ByHand />
         </div>
       </div>
     </>
+  );
+}
+
+/** The two lines that every entry can be checked with, on any machine. */
+function ByHand() {
+  return (
+    <Panel title="By hand, without this page">
+      <div className="pad stack small dim">
+        <p>The link that entry 0 must carry:</p>
+        <pre className={css.command} tabIndex={0} aria-label="Command for the genesis link">
+          {`printf 'nd7 session v1\\n%s\\n' "$id" | b3sum`}
+        </pre>
+        <p>The link that entry 1 must carry, and so on:</p>
+        <pre className={css.command} tabIndex={0} aria-label="Command for the hash of an entry">
+          {`sed -n 1p log.jsonl | tr -d '\\n' | b3sum`}
+        </pre>
+      </div>
+    </Panel>
   );
 }
 

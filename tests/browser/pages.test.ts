@@ -1,0 +1,140 @@
+// Every page, in both themes, wide and narrow: it draws, nothing is blocked by the policy, nothing overflows, no accessibility finding.
+import type { Browser } from 'playwright-core';
+import { acme, type Acme } from './fixtures/acme.js';
+import { startChromium } from './fixtures/chromium.js';
+import { FixtureVault, TOKEN } from './fixtures/server.js';
+import { type Theme, Visit } from './fixtures/visit.js';
+
+let world: Acme;
+let vault: FixtureVault;
+let browser: Browser;
+
+beforeAll(async () => {
+  world = await acme();
+  vault = await FixtureVault.start(world.team);
+  browser = await startChromium();
+});
+afterAll(async () => {
+  await browser.close();
+  await vault.stop();
+});
+
+const sessionPath = (held: { row: { machine: string; session: string } }) => `/machines/${held.row.machine}/sessions/${held.row.session}`;
+const DONE = { hasText: /Unchanged|Changed|missing|second history/ };
+
+/** Each page: how to get there, and what must stand there before it is looked at. */
+const pages: Record<string, (visit: Visit) => Promise<void>> = {
+  sessions: async ({ page }) => {
+    await page.getByRole('row', { name: /7962b8a7/ }).waitFor();
+  },
+  session: async (visit) => {
+    await visit.open(sessionPath(world.whole));
+    await visit.page.locator('h1', DONE).waitFor();
+    await visit.page.getByRole('button', { name: /Bash.*echo hello/ }).click();
+  },
+  'session-open': async (visit) => {
+    await visit.open(sessionPath(world.open));
+    await visit.page.locator('h1', DONE).waitFor();
+  },
+  'session-entries': async (visit) => {
+    await visit.open(`${sessionPath(world.whole)}?view=entries`);
+    await visit.page.locator('h1', DONE).waitFor();
+  },
+  'session-receipts': async (visit) => {
+    await visit.open(`${sessionPath(world.whole)}?view=receipts`);
+    await visit.page.getByText('holds').first().waitFor();
+  },
+  'session-segments': async (visit) => {
+    await visit.open(`${sessionPath(world.whole)}?view=segments`);
+    await visit.page.locator('h1', DONE).waitFor();
+  },
+  'session-edited': async (visit) => {
+    await visit.open(sessionPath(world.edited));
+    await visit.page.locator('h1', DONE).waitFor();
+  },
+  'session-hostile': async (visit) => {
+    await visit.open(sessionPath(world.hostile));
+    await visit.page.locator('h1', DONE).waitFor();
+    await visit.page.getByRole('button', { name: /Bash.*invoice/ }).click();
+  },
+  verification: async (visit) => {
+    await visit.open(`${sessionPath(world.whole)}/verification`);
+    await visit.page.getByText('Inclusion proof, step by step').waitFor();
+    await visit.page.getByText(/Step 0 of/).waitFor();
+    for (let i = 0; i < 6; i++) await visit.page.keyboard.press('ArrowRight');
+  },
+  'verification-edited': async (visit) => {
+    await visit.open(`${sessionPath(world.edited)}/verification`);
+    await visit.page.getByText('What was not checked').waitFor();
+  },
+  verify: async (visit) => {
+    await visit.open('/verify');
+    await visit.page.getByText('Drop files').waitFor();
+  },
+  incidents: async (visit) => {
+    await visit.open('/incidents');
+    await visit.page.getByText('INC-142').waitFor();
+  },
+  incident: async (visit) => {
+    await visit.open('/incidents/INC-142');
+    await visit.page.getByText('both signatures checked here').waitFor();
+  },
+  machines: async (visit) => {
+    await visit.open('/machines');
+    await visit.page.getByText('tomas-x1').waitFor();
+  },
+};
+
+const settings: { theme: Theme; width: number; height: number }[] = [
+  { theme: 'light', width: 1440, height: 900 },
+  { theme: 'dark', width: 1440, height: 900 },
+  { theme: 'light', width: 390, height: 844 },
+  { theme: 'dark', width: 390, height: 844 },
+];
+
+/** Looks at the page that is open in both themes and sizes. A theme changes colours and nothing else: the dark one needs no second look at structure. */
+async function lookAt(visit: Visit, name: string): Promise<void> {
+  for (const { theme, width, height } of settings) {
+    await visit.page.emulateMedia({ colorScheme: theme });
+    await visit.page.setViewportSize({ width, height });
+    await visit.picture(`${name}-${theme}-${String(width)}`);
+    const found = { axe: await visit.axe(theme === 'dark' ? ['color-contrast'] : undefined), overflow: await visit.overflow(), wrong: await visit.wrong() };
+    expect([theme, width, found]).toEqual([theme, width, { axe: [], overflow: 0, wrong: [] }]);
+  }
+  await visit.page.setViewportSize({ width: 1440, height: 900 });
+}
+
+describe('every page, in both themes, wide and narrow', () => {
+  let visit: Visit;
+  beforeAll(async () => {
+    visit = await (await Visit.begin(browser, vault)).signIn();
+  });
+  afterAll(() => visit.end());
+
+  it.each(Object.keys(pages))('%s', async (name) => {
+    await pages[name]!(visit);
+    await visit.page.getByText(/Checkpoint [\d,]+ verified here/).waitFor();
+    await lookAt(visit, name);
+  });
+
+  it('sign-in, before anybody is signed in', async () => {
+    const other = await Visit.begin(browser, vault);
+    await other.open('/sign-in');
+    await other.page.getByLabel('Reader token').waitFor();
+    await lookAt(other, 'sign-in');
+    await other.end();
+  });
+
+  it('sign-in with no key to pin, and the keyboard map', async () => {
+    const other = await Visit.begin(browser, vault);
+    await other.open(`/sign-in#token=${TOKEN}`);
+    await other.page.getByText('no key pinned: nothing is verified').waitFor();
+    await lookAt(other, 'sign-in-unpinned');
+    await other.page.getByRole('button', { name: 'Go on without' }).click();
+    await other.page.waitForURL('**/sessions');
+    await other.page.keyboard.press('?');
+    await other.page.getByRole('dialog').waitFor();
+    await lookAt(other, 'keyboard-map');
+    await other.end();
+  });
+});
