@@ -16,7 +16,7 @@ export { ShipLoop } from './loop.js';
 export type { ShipLoopOptions } from './loop.js';
 export { Outbox } from './outbox.js';
 export { Shipper } from './shipper.js';
-export type { Alarm, ShipEvent, ShipperOptions, ShippedSegment, ShipReport } from './shipper.js';
+export type { Alarm, ShipEvent, ShipperOptions, ShippedSegment, ShipReport } from './report.js';
 export type { SessionSource } from './cut.js';
 export { readVaultFile, trustOf } from './vault-file.js';
 export type { VaultFile } from './vault-file.js';

@@ -6,7 +6,8 @@ import type { SessionSource } from './cut.js';
 import { messageOf } from './disk.js';
 import { ShipError } from './error.js';
 import { backOff, pause, type RetryPlan, type Sleep } from './retry.js';
-import { Shipper, type Alarm, type ShipReport } from './shipper.js';
+import type { Alarm, ShipReport } from './report.js';
+import { Shipper } from './shipper.js';
 import { trustOf, type VaultFile } from './vault-file.js';
 
 export interface ShipLoopOptions {

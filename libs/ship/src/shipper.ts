@@ -1,83 +1,15 @@
-import type { Clock, Random } from '@nd7/entry';
-import { toBase64 } from '@nd7/entry';
-import type { Receipt, Trust } from '@nd7/receipt';
-import type { SignedClaim } from '@nd7/segment';
-import { claimMessage, declareContentSize } from '@nd7/segment';
-import type { Signer } from '@nd7/tlog';
+import type { Receipt } from '@nd7/receipt';
 import type { SessionStatus } from '@nd7/vault-api';
-import { compress } from '@mongodb-js/zstd';
-import type { StatementAnswer, VaultClient } from './client.js';
-import type { Cut, SessionSource } from './cut.js';
+import type { Cut } from './cut.js';
 import { chooseCut, cutOf } from './cut.js';
 import { messageOf } from './disk.js';
 import { ShipError, VaultError } from './error.js';
 import { Outbox } from './outbox.js';
 import { ReceiptStore } from './receipts.js';
-import { acceptReceipt, type Expected } from './accept.js';
 import { refusalOf } from './refusal.js';
-import { pause, RETRY, retrying, type RetryPlan, type Sleep } from './retry.js';
+import type { Alarm, ShipperOptions, ShippedSegment, ShipReport } from './report.js';
 import { Statements } from './statements.js';
-
-export interface ShipperOptions {
-  source: SessionSource;
-  client: VaultClient;
-  /** The machine's key. */
-  signer: Signer;
-  /** The log at the vault, as pinned. */
-  origin: string;
-  trust: Trust;
-  /** `outbox/<session>` and `sessions/<session>/receipts`; made when first needed. */
-  outbox: string;
-  receipts: string;
-  clock: Clock;
-  random: Random;
-  retry?: RetryPlan;
-  /** How long one pass waits for a receipt that is not published yet, milliseconds. */
-  receiptWaitMs?: number;
-  sleep?: Sleep;
-  signal?: AbortSignal;
-  onEvent?: (event: ShipEvent) => void;
-}
-
-/** Something a person should know of although shipping goes on. */
-export interface Alarm {
-  /**
-   * `vault-behind`: the vault lost what it gave receipts for (a restored backup?). `receipt-changed`: it gave a second receipt for a leaf. `cut-changed`: the
-   * log is not any more what a cut in the outbox says. `bad-receipt-file`: a receipt on the disk holds no more. `unsealed`: the tail could not be sealed.
-   */
-  code: 'vault-behind' | 'receipt-changed' | 'cut-changed' | 'bad-receipt-file' | 'unsealed';
-  text: string;
-}
-
-/** One acknowledged segment. */
-export interface ShippedSegment {
-  from: number;
-  to: number;
-  /** Place of its leaf in the vault's log. */
-  index: number;
-  /** The vault's clock. */
-  received: string;
-}
-
-export type ShipEvent =
-  | { type: 'sending'; from: number; to: number; bytes: number; wire: number }
-  | ({ type: 'acknowledged' } & ShippedSegment)
-  | { type: 'alarm'; alarm: Alarm };
-
-/** What a pass came to. */
-export interface ShipReport {
-  session: string;
-  /** `shipped`: all entries up to the last seal are acknowledged. `pending`: taken, the receipt is not published yet. `offline`: the vault could not be reached or is busy; all is queued. */
-  state: 'shipped' | 'pending' | 'offline';
-  /** Entries in the log, and up to which a verified receipt is held. */
-  entries: number;
-  acknowledged: number;
-  segments: ShippedSegment[];
-  alarms: Alarm[];
-  /** Why it is offline, and how long the vault asks to be left alone (milliseconds). */
-  problem?: string;
-  retryAfter?: number;
-}
+import { Wire } from './wire.js';
 
 /** A tail of so many entries is cut at a seal that it has. */
 const MANY = 1000;
@@ -106,11 +38,13 @@ export class Shipper {
   readonly #outbox: Outbox;
   readonly #receipts: ReceiptStore;
   readonly #statements: Statements;
+  readonly #wire: Wire;
 
   constructor(private readonly options: ShipperOptions) {
     this.session = options.source.session;
     this.#outbox = new Outbox(options.outbox);
     this.#receipts = new ReceiptStore(options.receipts, options.trust);
+    this.#wire = new Wire(options, this.#outbox);
     this.#statements = new Statements(options, this.#receipts);
   }
 
@@ -212,7 +146,7 @@ export class Shipper {
 
   /** Asks the vault how far it is. False where a receipt that it owes us is not published yet. */
   async #look(segments: ShippedSegment[]): Promise<boolean> {
-    const status = await this.#retrying(() => this.options.client.sessionStatus(this.session));
+    const status = await this.#wire.status();
     const [held, count] = [status?.entries ?? 0, await this.options.source.entries()];
     const signed = Math.max(held, this.#acknowledged);
     if (signed > count) {
@@ -246,12 +180,10 @@ export class Shipper {
   async #fetchReceipts(held: number, segments: ShippedSegment[]): Promise<boolean> {
     while (this.#acknowledged < held) {
       const from = this.#acknowledged;
-      const text = await this.#awaitReceipt(
-        this.options.client.receiptPath(this.options.signer.publicKey, this.session, from),
-      );
+      const text = await this.#wire.awaitReceipt(this.#wire.receiptPath(from));
       if (text === undefined) return false;
       const count = await this.options.source.entries();
-      const receipt = await this.#accept(text, { from });
+      const receipt = await this.#wire.accept(text, { from });
       const { to } = receipt.statement;
       if (to > count || to > held)
         throw new ShipError(
@@ -273,7 +205,7 @@ export class Shipper {
     const { from, to, prev, head } = receipt.statement;
     const cut = await cutOf(this.options.source, from, to);
     if (cut.prev === prev && cut.head === head) return;
-    await this.#put(await this.#claim(cut), cut);
+    await this.#wire.put(await this.#wire.claim(cut), cut);
     throw new ShipError(
       'disagrees',
       `session ${this.session}: entries ${String(from)} to ${String(to - 1)} are not what this machine signed and the vault holds a receipt for, and yet it took them`,
@@ -335,50 +267,15 @@ export class Shipper {
 
   /** Sends one cut and holds its receipt. False where it is taken but not published in time. */
   async #send(cut: Cut, segments: ShippedSegment[]): Promise<boolean> {
-    const claim = await this.#claim(cut);
+    const claim = await this.#wire.claim(cut);
     // A segment that is sent again has its claim in its receipt.
     const isNew = cut.from >= this.#acknowledged;
     if (isNew && this.#outbox.read(cut.from)?.signature !== claim.signature) this.#outbox.write(claim);
-    const answer = await this.#put(claim, cut);
-    const text = 'receipt' in answer ? answer.receipt : await this.#awaitReceipt(answer.location);
+    const answer = await this.#wire.put(claim, cut);
+    const text = 'receipt' in answer ? answer.receipt : await this.#wire.awaitReceipt(answer.location);
     if (text === undefined) return false;
-    await this.#keep(await this.#accept(text, claim), segments);
+    await this.#keep(await this.#wire.accept(text, claim), segments);
     return true;
-  }
-
-  async #put(claim: SignedClaim, cut: Cut): Promise<StatementAnswer> {
-    // The encoder streams and leaves the content size out; the vault wants it declared.
-    const packed = declareContentSize(await compress(Buffer.from(cut.body), 1), cut.body.length);
-    const [body, encoding] =
-      packed !== undefined && packed.length < cut.body.length
-        ? [packed, 'zstd' as const]
-        : [cut.body, 'identity' as const];
-    this.options.onEvent?.({ type: 'sending', from: cut.from, to: cut.to, bytes: cut.body.length, wire: body.length });
-    return this.#retrying(() => this.options.client.putSegment(claim, body, encoding));
-  }
-
-  async #claim(cut: Cut): Promise<SignedClaim> {
-    const { origin, signer } = this.options;
-    const claim = {
-      origin,
-      machine: signer.publicKey,
-      session: this.session,
-      from: cut.from,
-      to: cut.to,
-      prev: cut.prev,
-      head: cut.head,
-    };
-    return { ...claim, signature: toBase64(await signer.sign(claimMessage(claim))) };
-  }
-
-  async #accept(text: string, expected: Expected): Promise<Receipt> {
-    const { origin, signer, trust } = this.options;
-    return acceptReceipt(
-      text,
-      { origin, machine: signer.publicKey, session: this.session, ...expected },
-      trust,
-      this.#outbox,
-    );
   }
 
   /** A verified receipt goes to the disk; only then does it count. */
@@ -405,22 +302,6 @@ export class Shipper {
     this.#latest = receipt;
     this.#acknowledged = receipt.statement.to;
     if (receipt.statement.from === 0) this.#first = receipt;
-  }
-
-  async #awaitReceipt(location: string): Promise<string | undefined> {
-    const { client, clock, sleep = pause, signal, receiptWaitMs = 10_000 } = this.options;
-    const until = clock.now() + receiptWaitMs;
-    for (let delay = 50; ; delay = Math.min(2 * delay, 1000)) {
-      const text = await this.#retrying(() => client.receipt(location));
-      if (text !== undefined) return text;
-      if (clock.now() + delay > until || signal?.aborted === true) return undefined;
-      await sleep(delay, signal);
-    }
-  }
-
-  #retrying<T>(task: () => Promise<T>): Promise<T> {
-    const { retry = RETRY, random, sleep = pause, signal } = this.options;
-    return retrying(task, retry, random, sleep, signal);
   }
 
   #alarm(code: Alarm['code'], text: string): void {

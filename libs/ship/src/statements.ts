@@ -8,7 +8,7 @@ import { firstKey, hasEnded } from './cut.js';
 import { ShipError } from './error.js';
 import type { ReceiptStore } from './receipts.js';
 import { pause, RETRY, retrying } from './retry.js';
-import type { ShipperOptions } from './shipper.js';
+import type { ShipperOptions } from './report.js';
 
 /** States a session open once its first segment is acknowledged, and closed once its end is. Their receipts stand beside the others. */
 export class Statements {
