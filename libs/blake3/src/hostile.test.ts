@@ -105,6 +105,14 @@ test('a doubled key leaves nothing behind: the next lines are judged by themselv
   expect([...kernel.scan(chunk).faults]).toEqual(Array.from({ length: 50 }, () => expected).flat());
 });
 
+test('nor does it leave anything in the set, however often', () => {
+  // The set has 2^19 places; the seventeenth key is the first to be looked up in it, and here it is the first again.
+  const line = `{${Array.from({ length: 16 }, (_, i) => `"${i}":0`).join()},"0":0}\n`;
+  const chunk = Buffer.from(line.repeat(20_000));
+  for (let i = 0; i < 3; i++) expect(kernel.scan(chunk).faults.every((f) => f === Fault.duplicateKey)).toBe(true);
+  expect(fault(full((i) => i.toString(36), 500_000).line)).toBe(Fault.ok);
+}, 60_000);
+
 test('a full line of white space, of digits, of one escape after the other', () => {
   expect(fault(`{${' '.repeat(MIB - 2)}}`)).toBe(Fault.ok);
   expect(fault(`{"a":${'9'.repeat(MIB - 6)}}`)).toBe(Fault.ok);
