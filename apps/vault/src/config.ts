@@ -42,7 +42,7 @@ const Environment = z.object({
   ND7_VAULT_SIGNER_SOCKET: folder.optional(),
   ND7_VAULT_MAX_INGESTS: whole(1, 1024).default(32),
   ND7_VAULT_METRICS_TOKEN: z.string().min(16, 'must have at least 16 characters').optional(),
-  ND7_LOG_LEVEL: z.enum(['debug', 'info', 'warn', 'error', 'silent']).default('info'),
+  ND7_LOG_LEVEL: z.enum(['debug', 'info', 'warn', 'error', 'silent'], 'must be debug, info, warn, error or silent').default('info'),
 });
 
 /** What the vault runs with. Values come from the environment; see infra/postgres/README.md for the two database URLs. */

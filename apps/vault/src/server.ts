@@ -56,6 +56,7 @@ function addHooks(fastify: FastifyInstance, app: NestFastifyApplication, { confi
     await access.identify(request, route);
     if (route.name === 'segment') admission.admit(reply);
   });
+  closeConnections(fastify);
   fastify.addHook('onResponse', (request, reply, done) => {
     const route = request.routeOptions.url ?? 'none';
     metrics.requests.inc({ route, status: String(reply.statusCode) });
@@ -64,6 +65,22 @@ function addHooks(fastify: FastifyInstance, app: NestFastifyApplication, { confi
       const team = request.machine?.team ?? request.reader?.team;
       log.info('request', { method: request.method, route, status: reply.statusCode, ms: Math.round(reply.elapsedTime), ...(team === undefined ? {} : { team }), ...who });
     }
+    done();
+  });
+}
+
+/** How long a shutdown waits for requests in work, in milliseconds. */
+const DRAIN = 20_000;
+
+/** At shutdown requests in work are finished; connections that only wait for a next one are closed as soon as they do. */
+function closeConnections(fastify: FastifyInstance): void {
+  fastify.addHook('preClose', (done) => {
+    const idle = setInterval(() => fastify.server.closeIdleConnections(), 50);
+    const all = setTimeout(() => fastify.server.closeAllConnections(), DRAIN);
+    fastify.server.once('close', () => {
+      clearInterval(idle);
+      clearTimeout(all);
+    });
     done();
   });
 }

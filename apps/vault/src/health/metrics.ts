@@ -1,6 +1,8 @@
 import { Injectable } from '@nestjs/common';
 import { Counter, Gauge, Histogram, Registry, collectDefaultMetrics } from 'prom-client';
 
+const CLASSES = ['intent', 'effect', 'decision', 'recorder', 'unclassified'] as const;
+
 /** What the service counts, in the words of the glossary. No label carries an id of a session, a machine or a person. */
 @Injectable()
 export class Metrics {
@@ -26,5 +28,11 @@ export class Metrics {
 
   constructor() {
     collectDefaultMetrics({ register: this.registry });
+  }
+
+  /** A segment was stored: entries by class, in the order of CLASSES, and their bytes. */
+  took(counts: readonly number[], bytes: number): void {
+    CLASSES.forEach((name, i) => this.entries.inc({ class: name }, counts[i] ?? 0));
+    this.bytes.inc(bytes);
   }
 }

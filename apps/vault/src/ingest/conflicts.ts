@@ -8,6 +8,7 @@ import { DataKeys } from '../bodies/data-keys.js';
 import { BodyReader } from '../bodies/reader.js';
 import { sealBody } from '../bodies/sealing.js';
 import { Database } from '../db/database.js';
+import { Metrics } from '../health/metrics.js';
 import { Problem } from '../http/problem.js';
 import { IncidentStore } from '../incidents/incident.store.js';
 import { TeamLog } from '../log/team-log.js';
@@ -33,6 +34,7 @@ export class Conflicts {
     private readonly keys: DataKeys,
     private readonly reader: BodyReader,
     private readonly kernel: Kernel,
+    private readonly metrics: Metrics,
     @Inject(CLOCK) private readonly clock: Clock,
     @Inject(RANDOM) private readonly random: Random,
   ) {}
@@ -45,6 +47,7 @@ export class Conflicts {
     await this.db.tenant(team, async (tx) => {
       const evidence = await this.keepEvidence(tx, team, claim, sealed, now);
       if (evidence === undefined) return;
+      this.metrics.forks.inc();
       const received = formatTime(now);
       const { origin, machine, session } = claim;
       const claims: [ForkClaim, ForkClaim] = [forkClaim(stored.claim), forkClaim(claim)];

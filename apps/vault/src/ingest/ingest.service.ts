@@ -7,6 +7,7 @@ import { Bodies } from '../bodies/bodies.js';
 import { DataKeys } from '../bodies/data-keys.js';
 import { sealBody } from '../bodies/sealing.js';
 import { Database } from '../db/database.js';
+import { Metrics } from '../health/metrics.js';
 import { busy, Problem } from '../http/problem.js';
 import type { MachineIdentity } from '../http/request.js';
 import { TeamLog } from '../log/team-log.js';
@@ -53,11 +54,23 @@ export class IngestService {
     private readonly keys: DataKeys,
     private readonly kernel: Kernel,
     private readonly conflicts: Conflicts,
+    private readonly metrics: Metrics,
     @Inject(CLOCK) private readonly clock: Clock,
     @Inject(RANDOM) private readonly random: Random,
   ) {}
 
   async ingest(request: SegmentRequest): Promise<Accepted> {
+    try {
+      const accepted = await this.decideAndKeep(request);
+      this.metrics.segments.inc({ answer: accepted.isNew ? 'new' : 'same' });
+      return accepted;
+    } catch (error) {
+      this.metrics.segments.inc({ answer: error instanceof Problem ? error.code : 'internal' });
+      throw error;
+    }
+  }
+
+  private async decideAndKeep(request: SegmentRequest): Promise<Accepted> {
     const entries = await entriesOf(request.body, request.encoding);
     if (countLines(entries.plain) > MAX_ENTRIES) throw new Problem('too-large', `a segment holds at most ${String(MAX_ENTRIES)} entries: cut it smaller`);
     const claim = await this.readClaim(request);
@@ -109,9 +122,16 @@ export class IngestService {
   }
 
   private async accept(team: string, claim: SignedClaim, entries: Entries, keyBefore: string | null): Promise<Accepted | undefined> {
+    const stored = this.metrics.ingestSeconds.startTimer();
     const examined = await this.kernel.use((kernel) => examine(entries.plain, claim, keyBefore, kernel));
     const leafId = await this.keep(team, claim, entries, examined);
-    return leafId === undefined ? undefined : { isNew: true, receipt: await this.log.published(team, leafId, WAIT_FOR_RECEIPT) };
+    if (leafId === undefined) return undefined;
+    stored();
+    this.metrics.took(examined.index.counts, entries.plain.length);
+    const published = this.metrics.receiptSeconds.startTimer();
+    const receipt = await this.log.published(team, leafId, WAIT_FOR_RECEIPT);
+    if (receipt !== undefined) published();
+    return { isNew: true, receipt };
   }
 
   /** Body, statement and head in one transaction; undefined when the head moved meanwhile. */

@@ -5,6 +5,7 @@ import { once } from 'node:events';
 import { existsSync, readFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { stopTestPostgres } from '@nd7/testing';
+import { connect } from '../db/database.js';
 import { EmbeddedSigner } from '../signer/embedded.js';
 import { SignerClient } from '../signer/socket-client.js';
 import { checkLog } from './check-log.js';
@@ -21,7 +22,7 @@ const [{ connect }, { EmbeddedSigner }, { Sequencer }, { Wakes }] = await Promis
 const sql = connect(process.env.URL, { max: 4, role: 'nd7_app' });
 const tenant = (team, work) => sql.begin(async (tx) => { await tx\`select set_config('nd7.team', \${team}, true)\`; return work(tx); });
 const events = { step: (_team, step) => { if (step === process.env.KILL_AT) process.kill(process.pid, 'SIGKILL'); } };
-const sequencer = new Sequencer({ sql, db: { tenant }, signer: EmbeddedSigner.open(process.env.FOLDER), wakes: new Wakes(sql), vaultName: '${VAULT}', batch: 20, pace: { tick: 50, batch: 5 }, events });
+const sequencer = new Sequencer({ sql, lockSql: connect(process.env.URL, { max: 1, role: 'nd7_app' }), db: { tenant }, signer: EmbeddedSigner.open(process.env.FOLDER), wakes: new Wakes(sql), vaultName: '${VAULT}', batch: 20, pace: { tick: 50, batch: 5 }, events });
 await sequencer.start();
 console.log('leads');
 setInterval(() => undefined, 1000);
@@ -89,6 +90,27 @@ describe('a killed leader', () => {
     await last.close();
   }, 120_000);
 });
+
+it('a leader whose connections are cut lives on and leads again', async () => {
+  const { url, folder, signer } = await freshLog();
+  await signer.close();
+  const child = leader({ URL: url, FOLDER: folder });
+  await once(child.stdout!, 'data');
+  const owner = connect(url, { max: 1 });
+  const cut = (): Promise<unknown> => owner`select pg_terminate_backend(pid) from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid()`;
+  const ids: bigint[] = [];
+  for (let i = 0; i < 3; i += 1) {
+    await cut();
+    const replica = new Replica(url, NO_SIGNER);
+    ids.push(await replica.queue());
+    expect(await until(() => replica.log.published(TEAM, ids.at(-1)!, 1000))).toBeDefined();
+    await replica.close();
+  }
+  expect(child.exitCode).toBeNull();
+  child.kill('SIGKILL');
+  await endOf(child);
+  await owner.end();
+}, 90_000);
 
 describe('the signer as a process', () => {
   const run = (folder: string, path: string): ChildProcess =>

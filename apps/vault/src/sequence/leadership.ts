@@ -1,4 +1,4 @@
-import type { Sql, ReservedSql, TransactionSql } from 'postgres';
+import type { Sql, TransactionSql } from 'postgres';
 import { list } from './nodes.js';
 import type { TenantDatabase } from './tables.js';
 
@@ -8,13 +8,13 @@ import type { TenantDatabase } from './tables.js';
  * a checkpoint of a term that is over. A leader that was paused, or has lost its connection without noticing, loses its next round, no more.
  */
 export class Leadership {
-  /** The connection that holds the locks; made again, with nothing held, when it was lost. Used by one `seek` at a time. */
-  private connection: ReservedSql | undefined;
-  /** Backend process of the connection: another number means that the locks are gone. */
+  /** Backend process of the connection: another number means that the connection was made again and the locks are gone. */
   private backend = 0;
+  /** Written by `seek` and `release`, of which one runs at a time. */
   private readonly locked = new Set<string>();
 
   constructor(
+    /** A client of ONE connection, for nothing else. Not a reserved one of a pool: the driver never mends that when it breaks. */
     private readonly sql: Sql,
     private readonly db: TenantDatabase,
     /** Names this process in log_epoch: host and process, for people. */
@@ -28,24 +28,22 @@ export class Leadership {
 
   /** Tries for the locks of these teams, without waiting. Returns the teams whose lock was lost with the connection. */
   async seek(teams: readonly string[]): Promise<string[]> {
+    const wanted = teams.filter((team) => !this.locked.has(team));
+    let rows: { backend: number; team: string | null; held: boolean | null }[];
     try {
-      this.connection ??= await this.sql.reserve();
-      const connection = this.connection;
-      const wanted = teams.filter((team) => !this.locked.has(team));
-      const rows = await connection<{ backend: number; team: string | null; held: boolean | null }[]>`
+      rows = await this.sql<typeof rows>`
         select pg_backend_pid() as backend, t.team, pg_try_advisory_lock(hashtextextended('nd7 log ' || t.team, 0)) as held
         from (values (1)) as one left join unnest(string_to_array(${list(wanted)}, ',')) as t (team) on true`;
-      const backend = rows[0]?.backend ?? 0;
-      const lost = backend === this.backend ? [] : [...this.locked];
-      if (backend !== this.backend) this.locked.clear();
-      this.backend = backend;
-      for (const { team, held } of rows) if (team !== null && held === true) this.locked.add(team);
-      return lost;
     } catch (error) {
-      const lost = this.drop();
+      const lost = this.forget();
       if (lost.length === 0) throw error;
       return lost;
     }
+    const backend = rows[0]?.backend ?? 0;
+    const lost = backend === this.backend ? [] : this.forget();
+    this.backend = backend;
+    for (const { team, held } of rows) if (team !== null && held === true) this.locked.add(team);
+    return lost;
   }
 
   /** Begins the next term of a log and returns its number. */
@@ -61,29 +59,16 @@ export class Leadership {
   /** Gives a lock back, so that another process can lead. */
   async release(team: string): Promise<void> {
     if (!this.locked.delete(team)) return;
-    try {
-      const connection = this.connection;
-      if (connection !== undefined) await connection`select pg_advisory_unlock(hashtextextended('nd7 log ' || ${team}, 0))`;
-    } catch {
-      this.drop();
-    }
+    await this.sql`select pg_advisory_unlock(hashtextextended('nd7 log ' || ${team}, 0))`.catch(() => undefined); // gone with the connection
   }
 
   async close(): Promise<void> {
     for (const team of [...this.locked]) await this.release(team);
-    this.drop();
   }
 
-  private drop(): string[] {
+  private forget(): string[] {
     const lost = [...this.locked];
     this.locked.clear();
-    this.backend = 0;
-    try {
-      this.connection?.release();
-    } catch {
-      // The connection is gone, and the locks with it.
-    }
-    this.connection = undefined;
     return lost;
   }
 }

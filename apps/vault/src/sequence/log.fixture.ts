@@ -71,6 +71,7 @@ export async function copyDatabase(url: string): Promise<string> {
 /** One replica: everything but HTTP. */
 export class Replica {
   readonly db: LogDatabase;
+  readonly lockSql: Sql;
   readonly wakes: Wakes;
   readonly sequencer: Sequencer;
   readonly log: SqlTeamLog;
@@ -81,13 +82,15 @@ export class Replica {
   ) {
     this.db = new LogDatabase(url);
     this.wakes = new Wakes(this.db.sql);
-    const { db, wakes } = this;
-    this.sequencer = new Sequencer({ sql: db.sql, db, signer, wakes, vaultName: VAULT, ...options });
+    this.lockSql = connect(url, { max: 1, role: 'nd7_app' });
+    const { db, wakes, lockSql } = this;
+    this.sequencer = new Sequencer({ sql: db.sql, lockSql, db, signer, wakes, vaultName: VAULT, ...options });
     this.log = new SqlTeamLog({ db, signer, wakes, sequencer: this.sequencer, vaultName: VAULT });
   }
   async close(): Promise<void> {
     await this.sequencer.stop();
     await this.wakes.close();
+    await this.lockSql.end({ timeout: 5 });
     await this.db.close();
   }
   /** Commits a statement as ingest does. */

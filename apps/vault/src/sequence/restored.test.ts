@@ -9,6 +9,8 @@ import { EmbeddedSigner } from '../signer/embedded.js';
 import type { CheckpointSigner } from '../signer/signer.js';
 import { checkLog } from './check-log.js';
 import { copyDatabase, freshLog, LogDatabase, ORIGIN, Replica, TEAM, until, VAULT } from './log.fixture.js';
+import { TestSession } from '../testing/session.fixture.js';
+import { TestWorld } from '../testing/vault.fixture.js';
 import type { Round } from './team-sequencer.js';
 
 afterAll(stopTestPostgres);
@@ -136,6 +138,32 @@ it('a signer that has lost its state makes the log read-only until a person deci
   expect((await checkLog(replica.db, TEAM, { signer: without })).fault).toBeUndefined();
   await replica.close();
   await without.close();
+}, 60_000);
+
+it('machines are answered 503 by a vault on a restored backup, and lose nothing', async () => {
+  const world = await TestWorld.make();
+  await world.team('acme');
+  const first = await world.replica();
+  const machine = await world.machine('acme');
+  const session = new TestSession(machine.key, 'session-1').start().more(3);
+  await first.close();
+  await Promise.all([world.owner.end(), world.io.close()]);
+  const backup = await copyDatabase(world.databaseUrl);
+
+  const second = await world.replica();
+  machine.url = second.url;
+  expect(await machine.ship(session.id, session.cut(0))).toMatchObject({ status: 201 });
+  await second.close();
+
+  const third = await world.replica({ ND7_DATABASE_URL: backup });
+  machine.url = third.url;
+  const answer = await machine.ship(session.id, session.cut(0));
+  expect(answer).toMatchObject({ status: 503, json: { code: expect.stringMatching(/read-only$/) as string, detail: expect.stringMatching(/the signer has signed size \d+, root .*the database holds size \d+, root /) as string } });
+  expect(answer.headers.get('retry-after')).toBeDefined();
+  expect(await machine.signed('GET', `/v1/sessions/${session.id}`)).toMatchObject({ status: 404 });
+  await third.close();
+  world.replicas.length = 0;
+  await world.close();
 }, 60_000);
 
 function forwarding(signer: EmbeddedSigner): CheckpointSigner {

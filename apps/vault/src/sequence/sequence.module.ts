@@ -19,8 +19,8 @@ import { Wakes } from './wakes.js';
 
 /** The signer, as a provider token: an interface has none. */
 export const SIGNER = Symbol('signer');
-/** Connections of the log's own: one holds the advisory locks for as long as the process leads. */
-const LOG_SQL = Symbol('connection of the sequencer');
+/** The one connection that holds the advisory locks for as long as the process leads. */
+const LOCK_SQL = Symbol('connection that holds the locks');
 
 /** Starts the sequencer when the service is up and lets its rounds end when it goes down. */
 @Injectable()
@@ -29,7 +29,7 @@ class SequencerLife implements OnApplicationBootstrap, OnApplicationShutdown {
     private readonly sequencer: Sequencer,
     private readonly wakes: Wakes,
     @Inject(SIGNER) private readonly signer: CheckpointSigner,
-    @Inject(LOG_SQL) private readonly sql: Sql,
+    @Inject(LOCK_SQL) private readonly lockSql: Sql,
   ) {}
 
   async onApplicationBootstrap(): Promise<void> {
@@ -40,7 +40,7 @@ class SequencerLife implements OnApplicationBootstrap, OnApplicationShutdown {
     await this.sequencer.stop();
     await this.wakes.close();
     await this.signer.close();
-    await this.sql.end({ timeout: 5 });
+    await this.lockSql.end({ timeout: 5 });
   }
 }
 
@@ -56,14 +56,14 @@ class SequencerLife implements OnApplicationBootstrap, OnApplicationShutdown {
       inject: [VaultConfig],
       useFactory: (config: VaultConfig): CheckpointSigner => (config.signerSocket === undefined ? EmbeddedSigner.open(config.signerState) : new SignerClient(config.signerSocket)),
     },
-    { provide: LOG_SQL, inject: [VaultConfig], useFactory: (config: VaultConfig): Sql => connect(config.databaseUrl, { max: 2, role: 'nd7_app' }) },
-    { provide: Wakes, inject: [LOG_SQL], useFactory: (sql: Sql) => new Wakes(sql) },
+    { provide: LOCK_SQL, inject: [VaultConfig], useFactory: (config: VaultConfig): Sql => connect(config.databaseUrl, { max: 1, role: 'nd7_app' }) },
+    { provide: Wakes, inject: [Database], useFactory: ({ sql }: Database) => new Wakes(sql) },
     { provide: LogMetrics, inject: [Metrics], useFactory: ({ registry }: Metrics) => new LogMetrics(registry) },
     {
       provide: Sequencer,
-      inject: [VaultConfig, Database, LOG_SQL, SIGNER, Wakes, LogMetrics, Log],
-      useFactory: (config: VaultConfig, db: Database, sql: Sql, signer: CheckpointSigner, wakes: Wakes, metrics: LogMetrics, log: Log) =>
-        new Sequencer({ sql, db, signer, wakes, vaultName: config.name, events: eventsOf(metrics, log) }),
+      inject: [VaultConfig, Database, LOCK_SQL, SIGNER, Wakes, LogMetrics, Log],
+      useFactory: (config: VaultConfig, db: Database, lockSql: Sql, signer: CheckpointSigner, wakes: Wakes, metrics: LogMetrics, log: Log) =>
+        new Sequencer({ sql: db.sql, lockSql, db, signer, wakes, vaultName: config.name, events: eventsOf(metrics, log) }),
     },
     {
       provide: SqlTeamLog,

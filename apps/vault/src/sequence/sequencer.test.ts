@@ -1,6 +1,7 @@
 import { join } from 'node:path';
 import { consistencyProof, verifyConsistency } from '@nd7/tlog';
 import { stopTestPostgres } from '@nd7/testing';
+import { connect } from '../db/database.js';
 import { EmbeddedSigner } from '../signer/embedded.js';
 import type { CheckpointSigner } from '../signer/signer.js';
 import { createLog } from '../signer/team-key.js';
@@ -165,6 +166,7 @@ describe('a sequencer', () => {
       const next = await byHand(db, signer);
       const other = next.round();
       if (step !== 'inserted') await other;
+      else await until(async () => ((await db.sql`select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`).length > 0 ? true : undefined));
       await replica.queue();
       if (step !== 'inserted') expect(await next.round()).toMatchObject({ what: 'published' });
       wake();
@@ -180,8 +182,8 @@ describe('a sequencer', () => {
 
   it('is replaced while it holds the lock but does nothing', async () => {
     const { url, signer } = await freshLog();
-    const asleep = new LogDatabase(url);
-    const leadership = new Leadership(asleep.sql, asleep, 'asleep');
+    const [asleep, lock] = [new LogDatabase(url), connect(url, { max: 1, role: 'nd7_app' })];
+    const leadership = new Leadership(lock, asleep, 'asleep');
     await leadership.seek([TEAM]);
     expect(leadership.holds(TEAM)).toBe(true);
     await leadership.beginTerm(TEAM);
@@ -193,6 +195,7 @@ describe('a sequencer', () => {
     expect(replica.sequencer.leading()).toEqual([TEAM]);
     await soundLog(replica.db, signer);
     await leadership.close();
+    await lock.end();
     await asleep.close();
     await replica.close();
     await signer.close();

@@ -30,6 +30,8 @@ export interface SequencerEvents {
 
 export interface SequencerOptions {
   sql: Sql;
+  /** A client of one connection, for the locks (Leadership). */
+  lockSql: Sql;
   db: TenantDatabase;
   signer: CheckpointSigner;
   wakes: Wakes;
@@ -78,7 +80,7 @@ export class Sequencer {
 
   constructor(private readonly options: SequencerOptions) {
     this.pace = { ...PACE, ...options.pace };
-    this.leadership = new Leadership(options.sql, options.db, options.name ?? `${hostname()}/${String(process.pid)}`);
+    this.leadership = new Leadership(options.lockSql, options.db, options.name ?? `${hostname()}/${String(process.pid)}`);
   }
 
   async start(): Promise<void> {

@@ -1,0 +1,52 @@
+import { describe, expect, it } from '@jest/globals';
+import { ConfigError, VaultConfig } from './config.js';
+
+const GOOD = { ND7_VAULT_NAME: 'vault.example', ND7_DATABASE_URL: 'postgres://u:hunter2@h/d', ND7_VAULT_KEYS: '/keys' };
+
+function linesOf(env: Record<string, string>): readonly string[] {
+  try {
+    new VaultConfig(env);
+    return [];
+  } catch (error) {
+    if (!(error instanceof ConfigError)) throw error;
+    return error.lines;
+  }
+}
+
+describe('configuration', () => {
+  it('needs three values and has the rest by default', () => {
+    const config = new VaultConfig(GOOD);
+    expect(config).toMatchObject({ name: 'vault.example', host: '127.0.0.1', port: 4170, ownerUrl: GOOD.ND7_DATABASE_URL, signerState: '/keys/signer', signerSocket: undefined });
+    expect(config.dashboardDir).toMatch(/apps\/dashboard\/dist$/);
+  });
+
+  it('takes an empty value for none', () => {
+    expect(new VaultConfig({ ...GOOD, ND7_VAULT_PORT: '' }).port).toBe(4170);
+  });
+
+  it('names everything that is missing at once', () => {
+    expect(linesOf({})).toEqual(['ND7_VAULT_NAME is not set', 'ND7_DATABASE_URL is not set', 'ND7_VAULT_KEYS is not set']);
+  });
+
+  it.each([
+    ['ND7_VAULT_NAME', 'Vault', /is "Vault": must be 1 to 64 of a-z/],
+    ['ND7_VAULT_NAME', 'a/b', /must be 1 to 64/],
+    ['ND7_VAULT_PORT', '70000', /is "70000": must be a whole number from 0 to 65535/],
+    ['ND7_VAULT_PORT', 'http', /must be a whole number/],
+    ['ND7_DATABASE_POOL', '1', /must be a whole number from 2 to 200/],
+    ['ND7_VAULT_MAX_INGESTS', '1.5', /must be a whole number/],
+    ['ND7_VAULT_PUBLIC_URL', 'ftp://x', /must be the http or https URL/],
+    ['ND7_LOG_LEVEL', 'loud', /must be debug, info, warn, error or silent/],
+    ['ND7_VAULT_METRICS_TOKEN', 'short', /at least 16/],
+  ])('says what %s=%s must be', (name, value, line) => {
+    const lines = linesOf({ ...GOOD, [name]: value });
+    expect(lines).toHaveLength(1);
+    expect(lines[0]).toMatch(line);
+    expect(lines[0]?.startsWith(`${name} `)).toBe(true);
+  });
+
+  it.each(['ND7_DATABASE_URL', 'ND7_DATABASE_OWNER_URL'])('never repeats a password of %s', (name) => {
+    const lines = linesOf({ ...GOOD, [name]: 'mysql://u:hunter2@h/d' });
+    expect(lines).toEqual([`${name} must look like postgres://user:password@host:5432/database`]);
+  });
+});
