@@ -150,6 +150,7 @@ describe('a sequencer', () => {
       const { url, signer } = await freshLog();
       const replica = new Replica(url, signer);
       const { db } = replica;
+      const owner = connect(url, { max: 1 });
       let wake: () => void = () => undefined;
       const sleep = new Promise<void>((done) => (wake = done));
       let asleep: () => void = () => undefined;
@@ -166,7 +167,7 @@ describe('a sequencer', () => {
       const next = await byHand(db, signer);
       const other = next.round();
       if (step !== 'inserted') await other;
-      else await until(async () => ((await db.sql`select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`).length > 0 ? true : undefined));
+      else await until(async () => ((await owner`select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`).length > 0 ? true : undefined));
       await replica.queue();
       if (step !== 'inserted') expect(await next.round()).toMatchObject({ what: 'published' });
       wake();
@@ -175,6 +176,7 @@ describe('a sequencer', () => {
       expect(await paused.round()).toMatchObject({ what: 'deposed' });
       for (let i = 0; i < 2; i += 1) await next.round();
       expect(await soundLog(db, signer)).toMatchObject({ size: 2, published: 2, waiting: 0 });
+      await owner.end();
       await replica.close();
       await signer.close();
     }
