@@ -56,7 +56,7 @@ class PlatformModule {
         { provide: Log, useValue: parts.log },
         { provide: CLOCK, useValue: parts.clock ?? systemClock },
         { provide: RANDOM, useValue: parts.random ?? systemRandom },
-        Database,
+        { provide: Database, useFactory: () => new Database(parts.config) },
         Metrics,
       ],
       exports: given,

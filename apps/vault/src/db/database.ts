@@ -1,14 +1,14 @@
-import { Injectable, type OnApplicationShutdown } from '@nestjs/common';
 import { connectOptions } from '@nd7/postgres';
 import postgres, { type Sql, type TransactionSql } from 'postgres';
-import { VaultConfig } from '../config.js';
+import type { VaultConfig } from '../config.js';
 
 /**
  * The one way to the database. Every connection acts as the role nd7_app, which may insert and select and nothing else, whoever logged
  * in; everything about one team happens in `tenant`, because row-level security shows no row without a tenant.
+ *
+ * Nothing of Nest is imported here: the admin commands use it too, and should not pay for a framework.
  */
-@Injectable()
-export class Database implements OnApplicationShutdown {
+export class Database {
   /** For what belongs to no team: health, and the functions that find a team by a token. */
   readonly sql: Sql;
 
@@ -28,6 +28,7 @@ export class Database implements OnApplicationShutdown {
     })) as T;
   }
 
+  /** Called by Nest, and by the admin commands at their end. */
   async onApplicationShutdown(): Promise<void> {
     await this.sql.end({ timeout: 5 });
   }

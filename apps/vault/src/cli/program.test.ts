@@ -1,29 +1,25 @@
-import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { beforeAll, describe, expect, it } from '@jest/globals';
 import { testDatabase } from '@nd7/testing';
 import { spawn } from 'node:child_process';
 import { mkdtempSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { runCli } from './program.js';
 
-const bin = join(import.meta.dirname, '../bin/nd7-vault.js');
+const bin = join(import.meta.dirname, '../../bin/nd7-vault.js');
 let env: NodeJS.ProcessEnv;
 
 interface Ran {
-  code: number | null;
+  code: number;
   out: string;
   err: string;
 }
 
-/** Runs the built program, as its operator does. */
-function run(args: string[], over: NodeJS.ProcessEnv = {}): Promise<Ran> {
-  return new Promise((done, fail) => {
-    const child = spawn(process.execPath, [bin, ...args], { env: { ...env, ...over }, stdio: ['ignore', 'pipe', 'pipe'] });
-    let [out, err] = ['', ''];
-    child.stdout.on('data', (chunk: Buffer) => (out += chunk.toString('utf8')));
-    child.stderr.on('data', (chunk: Buffer) => (err += chunk.toString('utf8')));
-    child.once('error', fail);
-    child.once('close', (code) => done({ code, out, err }));
-  });
+/** Runs a command line in this process. */
+async function run(args: string[], over: NodeJS.ProcessEnv = {}): Promise<Ran> {
+  let [out, err] = ['', ''];
+  const code = await runCli(args, { ...env, ...over }, { out: (text) => (out += text), err: (text) => (err += text) });
+  return { code, out, err };
 }
 
 beforeAll(async () => {
@@ -33,8 +29,6 @@ beforeAll(async () => {
     ND7_DASHBOARD_DIR: join(folder, 'none'), ND7_LOG_LEVEL: 'info',
   };
 }, 60_000);
-
-afterAll(() => undefined);
 
 describe('nd7-vault', () => {
   it('says what is wrong in one line each, and exits 2', async () => {
@@ -48,7 +42,7 @@ describe('nd7-vault', () => {
   });
 
   it('asks for the migrations before anything else works, then runs them once', async () => {
-    for (const args of [['check'], ['serve'], ['team', 'create', 'acme']]) {
+    for (const args of [['check'], ['team', 'create', 'acme']]) {
       const before = await run(args);
       expect([before.code, before.err]).toEqual([1, expect.stringContaining('nd7-vault migrate')]);
       expect(before.err).not.toContain('    at ');
@@ -84,7 +78,7 @@ describe('nd7-vault', () => {
     expect(ran.err).not.toContain('    at ');
   });
 
-  it('serves until it is told to stop', async () => {
+  it('serves until it is told to stop, as a program', async () => {
     const child = spawn(process.execPath, [bin, 'serve'], { env, stdio: ['ignore', 'pipe', 'pipe'] });
     const url = await new Promise<string>((done, fail) => {
       let log = '';

@@ -1,0 +1,86 @@
+// The command line of `nd7-vault`. Exit codes: 0 done, 1 it could not be done, 2 usage or configuration.
+import { Command, CommanderError } from 'commander';
+import { AdminIo, failure } from './io.js';
+import { registerPeople } from './people.js';
+import { registerTeam } from './team.js';
+import { checkLogs } from '../sequence/check.command.js';
+import { registerSignerCommands } from '../signer/commands.js';
+import { checkGuards } from '../db/boot-check.js';
+import { migrate } from '../db/migrate.js';
+import { VERSION } from '../version.js';
+
+export interface Streams {
+  out(text: string): void;
+  err(text: string): void;
+}
+
+const PROCESS: Streams = { out: (text) => void process.stdout.write(text), err: (text) => void process.stderr.write(text) };
+
+/** Runs one command line and resolves with its exit code. */
+export async function runCli(args: readonly string[], env: NodeJS.ProcessEnv, streams: Streams = PROCESS): Promise<number> {
+  const io = new AdminIo(env, args.includes('--json'), (text) => streams.out(text));
+  let exit = 0;
+  const run = async (work: (io: AdminIo) => Promise<void>): Promise<void> => work(io);
+  const program = new Command('nd7-vault')
+    .description('The nd7 vault: takes segments, signs a log per team, gives receipts. Configured by environment (docs/operate.md).')
+    .version(VERSION)
+    .option('--json', 'one JSON object on stdout, for programs')
+    .configureOutput({ writeOut: (text) => streams.out(text), writeErr: (text) => streams.err(text) })
+    .exitOverride()
+    .showHelpAfterError();
+  program
+    .command('serve')
+    .description('run the service until SIGTERM')
+    .action(async () => {
+      const { serve } = await import('../main.js');
+      exit = await serve(env);
+    });
+  program
+    .command('migrate')
+    .description('bring the database’s tables, roles and guards up to date')
+    .action(() =>
+      run(async () => {
+        const applied = await migrate(io.config().ownerUrl);
+        io.out(applied.length === 0 ? 'nothing to do: the database is up to date' : applied.map((name) => `applied ${name}`).join('\n'));
+        io.json({ applied });
+      }),
+    );
+  program
+    .command('check')
+    .description('look whether every guard of the database is there, and make every log again from its leaves and compare')
+    .option('--team <name>', 'only this team’s log')
+    .option('--receipts <n>', 'how many receipts of each log to make again', Number, 64)
+    .action((options: { team?: string; receipts: number }) =>
+      run(async () => {
+        const warnings = await checkGuards(io.config());
+        for (const warning of warnings) io.out(`note: ${warning}`);
+        io.out('every guard is there');
+        const logs = await checkLogs(io, options);
+        const ok = logs.every(({ fault }) => fault === undefined);
+        io.json({ ok, warnings, logs });
+        if (!ok) exit = 1;
+      }),
+    );
+  registerTeam(program, run);
+  registerPeople(program, run);
+  registerSignerCommands(program, run);
+  // --json may stand behind the command's own words, where people write it.
+  for (const command of allCommands(program)) command.option('--json', 'one JSON object on stdout, for programs').exitOverride();
+  try {
+    await program.parseAsync(args, { from: 'user' });
+  } catch (error) {
+    if (error instanceof CommanderError) exit = error.exitCode === 0 ? 0 : 2;
+    else {
+      const failed = failure(error);
+      for (const line of failed.lines) streams.err(`nd7-vault: ${line}\n`);
+      exit = failed.exit;
+    }
+  } finally {
+    await io.close();
+  }
+  return exit;
+}
+
+function allCommands(of: Command): Command[] {
+  return of.commands.flatMap((command) => [command as Command, ...allCommands(command as Command)]);
+}
