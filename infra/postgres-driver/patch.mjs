@@ -52,14 +52,18 @@ const CHANGES = [
 export function mend(source) {
   return CHANGES.reduce((text, [before, after]) => {
     if (text.includes(after)) return text;
-    if (text.split(before).length !== 2) throw new Error('the postgres driver is not the one that infra/postgres-driver/patch.mjs knows: look whether its faults are mended there, then change or drop the patch');
+    if (text.split(before).length !== 2)
+      throw new Error(
+        'the postgres driver is not the one that infra/postgres-driver/patch.mjs knows: look whether its faults are mended there, then change or drop the patch',
+      );
     return text.replace(before, () => after);
   }, source);
 }
 
 function main() {
   const { version } = JSON.parse(readFileSync(new URL('package.json', folder), 'utf8'));
-  if (version !== '3.4.9') throw new Error(`postgres ${version} is installed, the patch is for 3.4.9: see infra/postgres-driver/patch.mjs`);
+  if (version !== '3.4.9')
+    throw new Error(`postgres ${version} is installed, the patch is for 3.4.9: see infra/postgres-driver/patch.mjs`);
   for (const name of ['src/connection.js', 'cjs/src/connection.js']) {
     const file = new URL(name, folder);
     const source = readFileSync(file, 'utf8');

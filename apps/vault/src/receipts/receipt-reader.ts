@@ -35,8 +35,14 @@ export class ReceiptReader {
       const receipts = await Promise.all(
         rows.map(async (row): Promise<[bigint, string]> => {
           const [index, size] = [Number(row.index), Number(row.size)];
-          const note = formatNote(formatCheckpoint({ origin: row.origin, size, root: row.root }), row.lines.split('\n'));
-          return [BigInt(row.id), formatReceipt(utf8(row.statement), index, await inclusionProof(index, size, read), note)];
+          const note = formatNote(
+            formatCheckpoint({ origin: row.origin, size, root: row.root }),
+            row.lines.split('\n'),
+          );
+          return [
+            BigInt(row.id),
+            formatReceipt(utf8(row.statement), index, await inclusionProof(index, size, read), note),
+          ];
         }),
       );
       return new Map(receipts);
@@ -48,7 +54,12 @@ export class ReceiptReader {
   }
 }
 
-function readFacts(tx: TransactionSql, team: string, leafIds: readonly bigint[], against: Against): Promise<ReceiptFacts[]> {
+function readFacts(
+  tx: TransactionSql,
+  team: string,
+  leafIds: readonly bigint[],
+  against: Against,
+): Promise<ReceiptFacts[]> {
   const direction = against === 'newest' ? tx`desc` : tx`asc`;
   return tx<ReceiptFacts[]>`
     select l.leaf_id::text as id, l.leaf_index::text as index, q.statement, log.origin, c.size::text, c.root, s.lines
@@ -85,5 +96,9 @@ export async function readPublished(tx: TransactionSql, team: string): Promise<P
     where p.team = ${team} order by p.size desc limit 1`;
   if (row === undefined) return undefined;
   const size = Number(row.size);
-  return { size, note: formatNote(formatCheckpoint({ origin: row.origin, size, root: row.root }), row.lines.split('\n')), at: Math.floor(Number(row.at)) };
+  return {
+    size,
+    note: formatNote(formatCheckpoint({ origin: row.origin, size, root: row.root }), row.lines.split('\n')),
+    at: Math.floor(Number(row.at)),
+  };
 }

@@ -6,7 +6,16 @@ import { claimMessage, type Claim } from '@nd7/segment';
 import { generateKeyPair, verifySignatures } from '@nd7/signing';
 import { stopTestPostgres } from '@nd7/testing';
 import { nobleVerifier, parseVkey, type VerifierKey } from '@nd7/tlog';
-import { freshLog, Replica, ORIGIN, statementOf, TEAM, temporaryFolder, until, VAULT } from '../sequence/log.fixture.js';
+import {
+  freshLog,
+  Replica,
+  ORIGIN,
+  statementOf,
+  TEAM,
+  temporaryFolder,
+  until,
+  VAULT,
+} from '../sequence/log.fixture.js';
 import { checkLog } from '../sequence/check-log.js';
 import { EmbeddedSigner } from '../signer/embedded.js';
 import { retireKeys, rotateKey } from '../signer/rotate.js';
@@ -21,7 +30,15 @@ const hash = (n: number): string => n.toString(16).padStart(64, '0');
 
 /** A segment's statement as ingest makes it. */
 function headStatement(n: number): string {
-  const claim: Claim = { origin: ORIGIN, machine: machine.publicKey, session: 'session-1', from: n, to: n + 1, prev: hash(n), head: hash(n + 1) };
+  const claim: Claim = {
+    origin: ORIGIN,
+    machine: machine.publicKey,
+    session: 'session-1',
+    from: n,
+    to: n + 1,
+    prev: hash(n),
+    head: hash(n + 1),
+  };
   const signature = Buffer.from(machine.sign(claimMessage(claim))).toString('base64');
   return formatStatement({ type: 'head', ...claim, signature, received: '2026-11-29T19:41:00.123Z' });
 }
@@ -65,21 +82,31 @@ describe('receipts of a thousand leaves', () => {
   it('hold by another implementation of Ed25519, and none under another key', async () => {
     expect(await checkReceiptItself(receipts[777]!, { keys: [key] }, nobleVerifier)).toMatchObject({ ok: true });
     const other = { ...key, key: Buffer.from(machine.publicKey, 'hex') };
-    expect(await checkReceiptItself(receipts[777]!, { keys: [other] }, verifySignatures)).toMatchObject({ ok: false, reason: 'bad-signature' });
+    expect(await checkReceiptItself(receipts[777]!, { keys: [other] }, verifySignatures)).toMatchObject({
+      ok: false,
+      reason: 'bad-signature',
+    });
   });
 
-  (hasPython ? it : it.skip)(`hold by the reference implementation${hasPython ? '' : ' (needs python3)'}`, () => {
-    const folder = temporaryFolder();
-    for (const [i, text] of receipts.entries()) if (i % 97 === 0) writeFileSync(join(folder, `${String(i)}.tlog-proof`), text);
-    const program = [
-      'import json, pathlib, runpy, sys',
-      'ref = runpy.run_path(sys.argv[1])',
-      'read = lambda path: ref["check_receipt"](path.read_text(), [sys.argv[3]])["to"]',
-      'print(json.dumps({path.stem: read(path) for path in pathlib.Path(sys.argv[2]).iterdir()}))',
-    ].join('\n');
-    const out = execFileSync('python3', ['-c', program, REFERENCE, folder, key.text], { encoding: 'utf8' });
-    expect(JSON.parse(out)).toEqual(Object.fromEntries(receipts.flatMap((_, i) => (i % 97 === 0 ? [[String(i), String(i + 1)]] : []))));
-  }, 60_000);
+  (hasPython ? it : it.skip)(
+    `hold by the reference implementation${hasPython ? '' : ' (needs python3)'}`,
+    () => {
+      const folder = temporaryFolder();
+      for (const [i, text] of receipts.entries())
+        if (i % 97 === 0) writeFileSync(join(folder, `${String(i)}.tlog-proof`), text);
+      const program = [
+        'import json, pathlib, runpy, sys',
+        'ref = runpy.run_path(sys.argv[1])',
+        'read = lambda path: ref["check_receipt"](path.read_text(), [sys.argv[3]])["to"]',
+        'print(json.dumps({path.stem: read(path) for path in pathlib.Path(sys.argv[2]).iterdir()}))',
+      ].join('\n');
+      const out = execFileSync('python3', ['-c', program, REFERENCE, folder, key.text], { encoding: 'utf8' });
+      expect(JSON.parse(out)).toEqual(
+        Object.fromEntries(receipts.flatMap((_, i) => (i % 97 === 0 ? [[String(i), String(i + 1)]] : []))),
+      );
+    },
+    60_000,
+  );
 
   it('are the same bytes after the log has grown, from another replica, and in whatever company they are asked for', async () => {
     for (let i = 0; i < 5; i += 1) await replica.log.published(TEAM, await replica.queue(), 30_000);
@@ -109,7 +136,14 @@ describe('receipts of a thousand leaves', () => {
 it('only statements of this log are queued', async () => {
   const { url, signer } = await freshLog();
   const replica = new Replica(url, signer);
-  for (const bad of ['', 'nd7/head/v1\n', 'nd7/unknown/v1\norigin vault.test/acme\n', statementOf('vault.test/other'), `${statementOf()}\n`, headStatement(1).replace(' 1 2', ' 2 1')])
+  for (const bad of [
+    '',
+    'nd7/head/v1\n',
+    'nd7/unknown/v1\norigin vault.test/acme\n',
+    statementOf('vault.test/other'),
+    `${statementOf()}\n`,
+    headStatement(1).replace(' 1 2', ' 2 1'),
+  ])
     await expect(replica.queue(bad)).rejects.toMatchObject({ code: 'bad-statement' });
   expect((await checkLog(replica.db, TEAM)).waiting).toBe(0);
   await replica.close();
@@ -153,17 +187,43 @@ it('over a rotation receipts carry both keys, then the new one; a rotate leaf si
     const verdict = await checkReceiptItself(text, { keys: trusted }, verifySignatures, { anyType: true });
     return verdict.ok ? 'holds' : verdict.reason;
   };
-  expect(await Promise.all([before, during, after].map((text) => holds(text, old)))).toEqual(['holds', 'holds', 'bad-signature']);
-  expect(await Promise.all([before, during, after].map((text) => holds(text, fresh)))).toEqual(['bad-signature', 'holds', 'holds']);
-  expect(await Promise.all([before, during, after].map((text) => holds(text, old, fresh)))).toEqual(['holds', 'holds', 'holds']);
+  expect(await Promise.all([before, during, after].map((text) => holds(text, old)))).toEqual([
+    'holds',
+    'holds',
+    'bad-signature',
+  ]);
+  expect(await Promise.all([before, during, after].map((text) => holds(text, fresh)))).toEqual([
+    'bad-signature',
+    'holds',
+    'holds',
+  ]);
+  expect(await Promise.all([before, during, after].map((text) => holds(text, old, fresh)))).toEqual([
+    'holds',
+    'holds',
+    'holds',
+  ]);
 
-  const rows = await db.tenant(TEAM, (tx) => tx<{ statement: string; id: string }[]>`select statement, leaf_id::text as id from nd7.log_queue where team = ${TEAM} and statement like 'nd7/rotate/%'`);
+  const rows = await db.tenant(
+    TEAM,
+    (tx) =>
+      tx<
+        { statement: string; id: string }[]
+      >`select statement, leaf_id::text as id from nd7.log_queue where team = ${TEAM} and statement like 'nd7/rotate/%'`,
+  );
   expect(rows).toHaveLength(1);
   expect(await holds((await log.receipt(TEAM, BigInt(rows[0]!.id)))!, old)).toBe('holds');
   const { statement } = parseReceipt((await log.receipt(TEAM, BigInt(rows[0]!.id)))!, { anyType: true })!;
   if (statement.type !== 'rotate') throw new Error('no rotation');
   const message = rotateMessage(ORIGIN, rotated.old, rotated.new);
-  expect(await verifySignatures(statement.signatures.map((signature, i) => ({ key: [old, fresh][i]!.key, message, signature: Buffer.from(signature, 'base64') })))).toEqual([true, true]);
+  expect(
+    await verifySignatures(
+      statement.signatures.map((signature, i) => ({
+        key: [old, fresh][i]!.key,
+        message,
+        signature: Buffer.from(signature, 'base64'),
+      })),
+    ),
+  ).toEqual([true, true]);
   expect((await checkLog(db, TEAM, { signer: later })).fault).toBeUndefined();
   await db.close();
   await later.close();

@@ -1,7 +1,18 @@
 import { utf8 } from '@nd7/entry';
 import { checkReceiptItself, parseReceipt, parseStatement } from '@nd7/receipt';
 import { verifySignatures } from '@nd7/signing';
-import { formatCheckpoint, formatNote, leafHash, newNodes, parseNote, parseVkey, treeRoot, verifyNote, type TreeNode, type VerifierKey } from '@nd7/tlog';
+import {
+  formatCheckpoint,
+  formatNote,
+  leafHash,
+  newNodes,
+  parseNote,
+  parseVkey,
+  treeRoot,
+  verifyNote,
+  type TreeNode,
+  type VerifierKey,
+} from '@nd7/tlog';
 import type { TransactionSql } from 'postgres';
 import { ReceiptReader } from '../receipts/receipt-reader.js';
 import { describeHead, type CheckpointSigner } from '../signer/signer.js';
@@ -42,7 +53,11 @@ const PAGE = 2048;
  *
  * `receipts`: how many of them to rebuild, spread over the log (the proofs' hashes are all compared anyway).
  */
-export async function checkLog(db: TenantDatabase, team: string, options: { signer?: Pick<CheckpointSigner, 'state'>; receipts?: number } = {}): Promise<LogCheck> {
+export async function checkLog(
+  db: TenantDatabase,
+  team: string,
+  options: { signer?: Pick<CheckpointSigner, 'state'>; receipts?: number } = {},
+): Promise<LogCheck> {
   const check: LogCheck = { team, origin: undefined, size: 0, checkpoints: 0, published: 0, waiting: 0, receipts: 0 };
   try {
     const { origin, keys } = await readKeys(db, team);
@@ -57,8 +72,12 @@ export async function checkLog(db: TenantDatabase, team: string, options: { sign
     if (signed !== undefined) {
       if (!signed.ok) throw new Fault('signer', signed.message);
       if (!(await db.tenant(team, (tx) => holdsHead(tx, team, signed.last))))
-        throw new Fault(`checkpoint ${String(signed.last.size)}`, `the signer has signed ${describeHead(signed.last)}, which is not in the database`);
-      if (!signed.vkeys.includes(keys.at(-1)?.text ?? '')) throw new Fault('key', `the signer does not sign with the log's newest key ${keys.at(-1)?.text ?? ''}`);
+        throw new Fault(
+          `checkpoint ${String(signed.last.size)}`,
+          `the signer has signed ${describeHead(signed.last)}, which is not in the database`,
+        );
+      if (!signed.vkeys.includes(keys.at(-1)?.text ?? ''))
+        throw new Fault('key', `the signer does not sign with the log's newest key ${keys.at(-1)?.text ?? ''}`);
     }
   } catch (error) {
     if (!(error instanceof Fault)) throw error;
@@ -70,20 +89,29 @@ export async function checkLog(db: TenantDatabase, team: string, options: { sign
 async function readKeys(db: TenantDatabase, team: string): Promise<{ origin: string; keys: VerifierKey[] }> {
   const { origin, rows } = await db.tenant(team, async (tx) => ({
     origin: await readOrigin(tx, team),
-    rows: await tx<{ position: number; vkey: string; public_key: Uint8Array }[]>`select position, vkey, public_key from nd7.log_key where team = ${team} order by position`,
+    rows: await tx<
+      { position: number; vkey: string; public_key: Uint8Array }[]
+    >`select position, vkey, public_key from nd7.log_key where team = ${team} order by position`,
   }));
   if (origin === undefined) throw new Fault('log', `team ${team} has no log`);
   if (rows.length === 0) throw new Fault('key', `log ${origin} has no verifier key`);
   const keys = rows.map(({ position, vkey, public_key }, i) => {
     const key = parseVkey(vkey);
-    if (key?.type !== 1 || key.name !== origin || position !== i || Buffer.compare(key.key, public_key) !== 0) throw new Fault(`key ${String(position)}`, `${vkey} is no verifier key of ${origin}`);
+    if (key?.type !== 1 || key.name !== origin || position !== i || Buffer.compare(key.key, public_key) !== 0)
+      throw new Fault(`key ${String(position)}`, `${vkey} is no verifier key of ${origin}`);
     return key;
   });
   return { origin, keys };
 }
 
 /** Leaf by leaf from the left, page by page; each checkpoint where the tree has its size. */
-async function checkTree(db: TenantDatabase, team: string, origin: string, keys: readonly VerifierKey[], check: LogCheck): Promise<void> {
+async function checkTree(
+  db: TenantDatabase,
+  team: string,
+  origin: string,
+  keys: readonly VerifierKey[],
+  check: LogCheck,
+): Promise<void> {
   const line = { size: 0, published: 0 };
   let edge: TreeNode[] = [];
   for (let start = 0; start < check.size; start += PAGE) {
@@ -95,13 +123,24 @@ async function checkTree(db: TenantDatabase, team: string, origin: string, keys:
       return { nodes, checkpoints: await readCheckpoints(tx, team, start, end) };
     });
     const known = readerOf([...edge, ...page.nodes]);
-    for (const checkpoint of page.checkpoints) await checkCheckpoint(origin, checkpoint, await treeRoot(checkpoint.size, known), line, keys, check);
+    for (const checkpoint of page.checkpoints)
+      await checkCheckpoint(origin, checkpoint, await treeRoot(checkpoint.size, known), line, keys, check);
     edge = await Promise.all(rightEdge(end).map(async (at) => ({ ...at, hash: await known(at.level, at.index) })));
   }
-  if (line.size !== check.size) throw new Fault(`checkpoint ${String(check.size)}`, 'is the newest, but the line of checkpoints does not lead to it');
+  if (line.size !== check.size)
+    throw new Fault(
+      `checkpoint ${String(check.size)}`,
+      'is the newest, but the line of checkpoints does not lead to it',
+    );
 }
 
-async function checkLeaves(tx: TransactionSql, team: string, origin: string, start: number, end: number): Promise<Uint8Array[]> {
+async function checkLeaves(
+  tx: TransactionSql,
+  team: string,
+  origin: string,
+  start: number,
+  end: number,
+): Promise<Uint8Array[]> {
   const leaves = await readLeaves(tx, team, start, end);
   const hashes: Uint8Array[] = [];
   for (let index = start; index < end; index += 1) {
@@ -111,7 +150,8 @@ async function checkLeaves(tx: TransactionSql, team: string, origin: string, sta
     const hash = leafHash(utf8(leaf.statement));
     if (Buffer.compare(hash, leaf.hash) !== 0) throw new Fault(at, 'its stored hash is not that of its statement');
     const statement = parseStatement(leaf.statement);
-    if (statement === undefined || (statement.type !== 'unknown' && statement.origin !== origin)) throw new Fault(at, `is no statement of ${origin}`);
+    if (statement === undefined || (statement.type !== 'unknown' && statement.origin !== origin))
+      throw new Fault(at, `is no statement of ${origin}`);
     hashes.push(hash);
   }
   return hashes;
@@ -141,8 +181,22 @@ interface StoredCheckpoint {
 }
 
 /** Checkpoints of more than `from` and at most `to` leaves. */
-async function readCheckpoints(tx: TransactionSql, team: string, from: number, to: number): Promise<StoredCheckpoint[]> {
-  const rows = await tx<{ size: string; prior: string; root: Uint8Array; first: string | null; count: number | null; lines: string | null }[]>`
+async function readCheckpoints(
+  tx: TransactionSql,
+  team: string,
+  from: number,
+  to: number,
+): Promise<StoredCheckpoint[]> {
+  const rows = await tx<
+    {
+      size: string;
+      prior: string;
+      root: Uint8Array;
+      first: string | null;
+      count: number | null;
+      lines: string | null;
+    }[]
+  >`
     select c.size::text, c.prior_size::text as prior, c.root, p.first_index::text as first, p.lines::int as count,
       (select string_agg(line, E'\n' order by position) from nd7.log_signature g where g.team = c.team and g.size = c.size) as lines
     from nd7.log_checkpoint c left join nd7.log_publication p on p.team = c.team and p.size = c.size
@@ -157,19 +211,39 @@ async function readCheckpoints(tx: TransactionSql, team: string, from: number, t
   }));
 }
 
-async function checkCheckpoint(origin: string, checkpoint: StoredCheckpoint, root: Uint8Array, line: { size: number; published: number }, keys: readonly VerifierKey[], check: LogCheck): Promise<void> {
+async function checkCheckpoint(
+  origin: string,
+  checkpoint: StoredCheckpoint,
+  root: Uint8Array,
+  line: { size: number; published: number },
+  keys: readonly VerifierKey[],
+  check: LogCheck,
+): Promise<void> {
   const { size, lines } = checkpoint;
   const at = `checkpoint ${String(size)}`;
-  if (checkpoint.prior !== line.size) throw new Fault(at, `follows ${String(checkpoint.prior)}, but the one before it has ${String(line.size)} leaves`);
-  if (Buffer.compare(checkpoint.root, root) !== 0) throw new Fault(at, `its root is ${Buffer.from(checkpoint.root).toString('base64')}, its leaves give ${Buffer.from(root).toString('base64')}`);
+  if (checkpoint.prior !== line.size)
+    throw new Fault(at, `follows ${String(checkpoint.prior)}, but the one before it has ${String(line.size)} leaves`);
+  if (Buffer.compare(checkpoint.root, root) !== 0)
+    throw new Fault(
+      at,
+      `its root is ${Buffer.from(checkpoint.root).toString('base64')}, its leaves give ${Buffer.from(root).toString('base64')}`,
+    );
   line.size = size;
   check.checkpoints += 1;
   if (checkpoint.first === undefined) {
     if (size !== check.size) throw new Fault(at, 'is not published, and one after it is there');
     return;
   }
-  if (checkpoint.first !== line.published) throw new Fault(at, `was published for the leaves from ${String(checkpoint.first)}, but the one before it ended at ${String(line.published)}`);
-  if (lines.length !== checkpoint.count) throw new Fault(at, `was published with ${String(checkpoint.count)} signature lines, ${String(lines.length)} are stored`);
+  if (checkpoint.first !== line.published)
+    throw new Fault(
+      at,
+      `was published for the leaves from ${String(checkpoint.first)}, but the one before it ended at ${String(line.published)}`,
+    );
+  if (lines.length !== checkpoint.count)
+    throw new Fault(
+      at,
+      `was published with ${String(checkpoint.count)} signature lines, ${String(lines.length)} are stored`,
+    );
   const note = parseNote(formatNote(formatCheckpoint({ origin, size, root }), lines));
   const { good, bad } = note === undefined ? { good: [], bad: [] } : await verifyNote(note, keys, verifySignatures);
   if (good.length === 0 || bad.length > 0) throw new Fault(at, 'does not carry a good signature by a key of the log');
@@ -189,18 +263,35 @@ async function checkExtent(db: TenantDatabase, team: string, check: LogCheck): P
           and q.leaf_id <= coalesce((select queue_floor from nd7.log_checkpoint where team = ${team} order by size desc limit 1), 0))::text as below`;
     const size = Number(row?.size);
     check.waiting = Number(row?.waiting);
-    if (Number(row?.leaves) !== size) throw new Fault(`leaf ${String(size)}`, `${String(row?.leaves)} leaves are stored, the newest checkpoint has ${String(size)}`);
+    if (Number(row?.leaves) !== size)
+      throw new Fault(
+        `leaf ${String(size)}`,
+        `${String(row?.leaves)} leaves are stored, the newest checkpoint has ${String(size)}`,
+      );
     let nodes = 0;
     for (let width = 2; width <= size; width *= 2) nodes += Math.floor(size / width);
-    if (Number(row?.nodes) !== nodes) throw new Fault('nodes', `${String(row?.nodes)} are stored, a tree of ${String(size)} leaves has ${String(nodes)}`);
-    if (Number(row?.below) !== 0) throw new Fault('queue', `${String(row?.below)} statements were passed over by the sequencer`);
+    if (Number(row?.nodes) !== nodes)
+      throw new Fault(
+        'nodes',
+        `${String(row?.nodes)} are stored, a tree of ${String(size)} leaves has ${String(nodes)}`,
+      );
+    if (Number(row?.below) !== 0)
+      throw new Fault('queue', `${String(row?.below)} statements were passed over by the sequencer`);
   });
 }
 
-async function checkReceipts(db: TenantDatabase, team: string, keys: readonly VerifierKey[], check: LogCheck, wanted: number): Promise<void> {
+async function checkReceipts(
+  db: TenantDatabase,
+  team: string,
+  keys: readonly VerifierKey[],
+  check: LogCheck,
+  wanted: number,
+): Promise<void> {
   const reader = new ReceiptReader(db);
   const count = Math.min(wanted, check.published);
-  const places = Array.from({ length: count }, (_, i) => Math.floor((i * (check.published - 1)) / Math.max(1, count - 1)));
+  const places = Array.from({ length: count }, (_, i) =>
+    Math.floor((i * (check.published - 1)) / Math.max(1, count - 1)),
+  );
   for (let from = 0; from < places.length; from += 256) {
     const some = places.slice(from, from + 256);
     const ids = await db.tenant(
@@ -208,7 +299,10 @@ async function checkReceipts(db: TenantDatabase, team: string, keys: readonly Ve
       (tx) => tx<{ id: string; index: string }[]>`
         select leaf_id::text as id, leaf_index::text as index from nd7.log_leaf where team = ${team} and leaf_index = any (string_to_array(${list(some)}, ',')::bigint[])`,
     );
-    const receipts = await reader.receipts(team, ids.map(({ id }) => BigInt(id)));
+    const receipts = await reader.receipts(
+      team,
+      ids.map(({ id }) => BigInt(id)),
+    );
     for (const { id, index } of ids) {
       const text = receipts.get(BigInt(id));
       if (text === undefined) throw new Fault(`receipt ${index}`, 'cannot be made, though its leaf is published');
@@ -224,4 +318,3 @@ async function checkReceipt(text: string, index: number, keys: readonly Verifier
   if (!verdict.ok) throw new Fault(at, verdict.reason);
   if (parseReceipt(text, { anyType: true })?.index !== index) throw new Fault(at, 'speaks of another leaf');
 }
-

@@ -10,14 +10,20 @@ export async function checkLogs(io: AdminIo, only: { team?: string; receipts?: n
   const { signerSocket, signerState } = io.config();
   const client = signerSocket === undefined ? undefined : new SignerClient(signerSocket);
   // Beside a running vault: its embedded signer holds the lock, and the files say what it signed last.
-  const signer: Pick<CheckpointSigner, 'state'> = client ?? { state: (origin) => EmbeddedSigner.look(signerState, origin) };
+  const signer: Pick<CheckpointSigner, 'state'> = client ?? {
+    state: (origin) => EmbeddedSigner.look(signerState, origin),
+  };
   try {
     const teams = await io.database().sql<{ team: string }[]>`select t as team from nd7.teams() t`;
     const wanted = teams.filter(({ team }) => only.team === undefined || only.team === team);
-    if (only.team !== undefined && wanted.length === 0) throw new CommandError(1, `there is no team ${JSON.stringify(only.team)}`);
+    if (only.team !== undefined && wanted.length === 0)
+      throw new CommandError(1, `there is no team ${JSON.stringify(only.team)}`);
     const checks: LogCheck[] = [];
     for (const { team } of wanted) {
-      const check = await checkLog(io.database(), team, { signer, ...(only.receipts === undefined ? {} : { receipts: only.receipts }) });
+      const check = await checkLog(io.database(), team, {
+        signer,
+        ...(only.receipts === undefined ? {} : { receipts: only.receipts }),
+      });
       checks.push(check);
       io.out(lineOf(check));
     }

@@ -30,7 +30,10 @@ setInterval(() => undefined, 1000);
 
 function leader(env: Record<string, string>): ChildProcess {
   if (!existsSync(join(DIST, 'sequence/sequencer.js'))) throw new Error('apps/vault is not built: run its build first');
-  return spawn(process.execPath, ['--input-type=module', '-e', LEADER], { env: { ...process.env, DIST, ...env }, stdio: ['ignore', 'pipe', 'inherit'] });
+  return spawn(process.execPath, ['--input-type=module', '-e', LEADER], {
+    env: { ...process.env, DIST, ...env },
+    stdio: ['ignore', 'pipe', 'inherit'],
+  });
 }
 
 async function endOf(child: ChildProcess): Promise<NodeJS.Signals | number | null> {
@@ -97,7 +100,8 @@ it('a leader whose connections are cut lives on and leads again', async () => {
   const child = leader({ URL: url, FOLDER: folder });
   await once(child.stdout!, 'data');
   const owner = connect(url, { max: 1 });
-  const cut = (): Promise<unknown> => owner`select pg_terminate_backend(pid) from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid()`;
+  const cut = (): Promise<unknown> =>
+    owner`select pg_terminate_backend(pid) from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid()`;
   const ids: bigint[] = [];
   for (let i = 0; i < 3; i += 1) {
     await cut();
@@ -115,7 +119,14 @@ it('a leader whose connections are cut lives on and leads again', async () => {
 describe('the signer as a process', () => {
   const run = (folder: string, path: string): ChildProcess =>
     spawn(process.execPath, [resolve(DIST, '../bin/nd7-vault.js'), 'signer'], {
-      env: { ...process.env, ND7_VAULT_NAME: VAULT, ND7_DATABASE_URL: 'postgres://nobody@localhost/none', ND7_VAULT_KEYS: folder, ND7_VAULT_SIGNER_STATE: folder, ND7_VAULT_SIGNER_SOCKET: path },
+      env: {
+        ...process.env,
+        ND7_VAULT_NAME: VAULT,
+        ND7_DATABASE_URL: 'postgres://nobody@localhost/none',
+        ND7_VAULT_KEYS: folder,
+        ND7_VAULT_SIGNER_STATE: folder,
+        ND7_VAULT_SIGNER_SOCKET: path,
+      },
       stdio: ['ignore', 'pipe', 'pipe'],
     });
 
@@ -136,7 +147,10 @@ describe('the signer as a process', () => {
     await endOf(first);
     const third = run(folder, path);
     await once(third.stdout!, 'data');
-    expect(await until(() => client.state(ORIGIN).catch(() => undefined))).toMatchObject({ ok: true, last: { size: 0 } });
+    expect(await until(() => client.state(ORIGIN).catch(() => undefined))).toMatchObject({
+      ok: true,
+      last: { size: 0 },
+    });
     third.kill('SIGTERM');
     expect(await endOf(third)).toBe(0);
     expect(existsSync(path)).toBe(false);
@@ -144,28 +158,46 @@ describe('the signer as a process', () => {
   }, 60_000);
 
   const hasStrace = spawnSync('strace', ['-V']).status === 0;
-  (hasStrace ? it : it.skip)(`has its state on the disk before the signature leaves${hasStrace ? '' : ' (needs strace)'}`, async () => {
-    const folder = join(temporaryFolder(), 'signer');
-    const signer = EmbeddedSigner.open(folder);
-    await signer.provision(ORIGIN);
-    await signer.close();
-    const program = `
+  (hasStrace ? it : it.skip)(
+    `has its state on the disk before the signature leaves${hasStrace ? '' : ' (needs strace)'}`,
+    async () => {
+      const folder = join(temporaryFolder(), 'signer');
+      const signer = EmbeddedSigner.open(folder);
+      await signer.provision(ORIGIN);
+      await signer.close();
+      const program = `
 const [{ EmbeddedSigner }, { leafHash }] = [await import(process.env.DIST + '/signer/embedded.js'), await import(process.env.TLOG)];
 const signer = EmbeddedSigner.open(process.env.FOLDER);
 const answer = await signer.sign({ origin: '${ORIGIN}', size: 1, root: leafHash(Buffer.from('one')), proof: [] });
 (await import('node:fs')).writeSync(1, answer.lines[0] + '\\n');
 `;
-    const trace = join(temporaryFolder(), 'trace');
-    const TLOG = resolve(DIST, '../../../libs/tlog/dist/index.js');
-    const child = spawn('strace', ['-f', '-e', 'trace=fsync,fdatasync,rename,renameat,renameat2,write,pwrite64', '-o', trace, process.execPath, '--input-type=module', '-e', program], { env: { ...process.env, DIST, TLOG, FOLDER: folder }, stdio: ['ignore', 'pipe', 'inherit'] });
-    expect(await endOf(child)).toBe(0);
-    const calls = readFileSync(trace, 'utf8').split('\n');
-    const at = (pattern: RegExp, from = 0): number => calls.findIndex((line, i) => i >= from && pattern.test(line));
-    const written = at(/write.*nd7\/signer-state\/v1/);
-    const synced = at(/f(data)?sync\(\d+\) += 0|f(data)?sync resumed.*= 0/, written);
-    const named = at(/rename.*\/state"/, synced);
-    const folderSynced = at(/f(data)?sync\(\d+\) += 0|f(data)?sync resumed.*= 0/, named);
-    const left = at(/write\(1, "\\342\\200\\224 vault\.test\/acme/, folderSynced);
-    expect([written, synced, named, folderSynced, left].every((place) => place >= 0)).toBe(true);
-  }, 60_000);
+      const trace = join(temporaryFolder(), 'trace');
+      const TLOG = resolve(DIST, '../../../libs/tlog/dist/index.js');
+      const child = spawn(
+        'strace',
+        [
+          '-f',
+          '-e',
+          'trace=fsync,fdatasync,rename,renameat,renameat2,write,pwrite64',
+          '-o',
+          trace,
+          process.execPath,
+          '--input-type=module',
+          '-e',
+          program,
+        ],
+        { env: { ...process.env, DIST, TLOG, FOLDER: folder }, stdio: ['ignore', 'pipe', 'inherit'] },
+      );
+      expect(await endOf(child)).toBe(0);
+      const calls = readFileSync(trace, 'utf8').split('\n');
+      const at = (pattern: RegExp, from = 0): number => calls.findIndex((line, i) => i >= from && pattern.test(line));
+      const written = at(/write.*nd7\/signer-state\/v1/);
+      const synced = at(/f(data)?sync\(\d+\) += 0|f(data)?sync resumed.*= 0/, written);
+      const named = at(/rename.*\/state"/, synced);
+      const folderSynced = at(/f(data)?sync\(\d+\) += 0|f(data)?sync resumed.*= 0/, named);
+      const left = at(/write\(1, "\\342\\200\\224 vault\.test\/acme/, folderSynced);
+      expect([written, synced, named, folderSynced, left].every((place) => place >= 0)).toBe(true);
+    },
+    60_000,
+  );
 });

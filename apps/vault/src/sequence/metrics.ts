@@ -16,17 +16,41 @@ export class LogMetrics {
 
   constructor(registry: Registry) {
     const registers = [registry];
-    this.leaves = new Counter({ name: 'nd7_log_leaves_total', help: 'Leaves, by the state they reached in this process', labelNames: ['state'], registers });
-    this.checkpoints = new Counter({ name: 'nd7_log_checkpoints_total', help: 'Checkpoints published by this process', registers });
+    this.leaves = new Counter({
+      name: 'nd7_log_leaves_total',
+      help: 'Leaves, by the state they reached in this process',
+      labelNames: ['state'],
+      registers,
+    });
+    this.checkpoints = new Counter({
+      name: 'nd7_log_checkpoints_total',
+      help: 'Checkpoints published by this process',
+      registers,
+    });
     this.seconds = new Histogram({
       name: 'nd7_log_publish_seconds',
       help: 'From a batch integrated to its checkpoint published: commit, read back, sign, publish',
       buckets: [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5],
       registers,
     });
-    this.size = new Gauge({ name: 'nd7_log_size', help: 'Leaves in the newest checkpoint this process published', labelNames: ['team'], registers });
-    this.readOnly = new Gauge({ name: 'nd7_log_read_only', help: '1 while the log takes nothing until a person has decided', labelNames: ['team'], registers });
-    this.failures = new Counter({ name: 'nd7_log_rounds_failed_total', help: 'Rounds of the sequencer without a publication, by cause', labelNames: ['why'], registers });
+    this.size = new Gauge({
+      name: 'nd7_log_size',
+      help: 'Leaves in the newest checkpoint this process published',
+      labelNames: ['team'],
+      registers,
+    });
+    this.readOnly = new Gauge({
+      name: 'nd7_log_read_only',
+      help: '1 while the log takes nothing until a person has decided',
+      labelNames: ['team'],
+      registers,
+    });
+    this.failures = new Counter({
+      name: 'nd7_log_rounds_failed_total',
+      help: 'Rounds of the sequencer without a publication, by cause',
+      labelNames: ['why'],
+      registers,
+    });
   }
 
   step(team: string, step: Step, { size, leaves }: { size: number; leaves: number }): void {

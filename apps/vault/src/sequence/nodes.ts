@@ -9,7 +9,8 @@ import { LogError } from './log-error.js';
  */
 export function nodeReader(tx: TransactionSql, team: string): HashReader {
   const known = new Map<string, Promise<Uint8Array>>();
-  let waiting: { level: number; index: number; done: (hash: Uint8Array) => void; failed: (error: unknown) => void }[] = [];
+  let waiting: { level: number; index: number; done: (hash: Uint8Array) => void; failed: (error: unknown) => void }[] =
+    [];
 
   const fetch = async (): Promise<void> => {
     const asked = waiting;
@@ -18,7 +19,8 @@ export function nodeReader(tx: TransactionSql, team: string): HashReader {
       const found = await readNodes(tx, team, asked);
       for (const { level, index, done, failed } of asked) {
         const hash = found.get(nodeName(level, index));
-        if (hash === undefined) failed(new LogError('corrupt', `log ${team}: node ${nodeName(level, index)} is not stored`));
+        if (hash === undefined)
+          failed(new LogError('corrupt', `log ${team}: node ${nodeName(level, index)} is not stored`));
         else done(hash);
       }
     } catch (error) {
@@ -73,7 +75,11 @@ export function list(values: readonly (number | bigint | string)[]): string {
   return values.join(',');
 }
 
-async function readNodes(tx: TransactionSql, team: string, nodes: readonly { level: number; index: number }[]): Promise<Map<string, Uint8Array>> {
+async function readNodes(
+  tx: TransactionSql,
+  team: string,
+  nodes: readonly { level: number; index: number }[],
+): Promise<Map<string, Uint8Array>> {
   const leaves = nodes.filter(({ level }) => level === 0).map(({ index }) => index);
   const above = nodes.filter(({ level }) => level > 0);
   const rows = await tx<{ level: number; index: number; hash: Uint8Array }[]>`

@@ -19,13 +19,16 @@ const BY = `u_${'0'.repeat(31)}1`;
 const received = '2026-11-29T20:00:00.000Z';
 
 /** A log of three published leaves, a backup of its database, and then as many leaves more. */
-async function restored(more: number): Promise<{ folder: string; signer: EmbeddedSigner; before: string; backup: string; late: string[] }> {
+async function restored(
+  more: number,
+): Promise<{ folder: string; signer: EmbeddedSigner; before: string; backup: string; late: string[] }> {
   const { url, folder, signer } = await freshLog();
   const grow = async (count: number): Promise<string[]> => {
     const replica = new Replica(url, signer);
     await replica.sequencer.start();
     const receipts: string[] = [];
-    for (let i = 0; i < count; i += 1) receipts.push((await replica.log.published(TEAM, await replica.queue(), 30_000))!);
+    for (let i = 0; i < count; i += 1)
+      receipts.push((await replica.log.published(TEAM, await replica.queue(), 30_000))!);
     await replica.close();
     return receipts;
   };
@@ -49,9 +52,16 @@ describe('a restored backup', () => {
       expect(said).toContain(signed);
       expect(said).toContain(stored);
     }
-    await expect(replica.queue()).rejects.toMatchObject({ code: 'log-read-only', message: expect.stringContaining(signed) as string });
+    await expect(replica.queue()).rejects.toMatchObject({
+      code: 'log-read-only',
+      message: expect.stringContaining(signed) as string,
+    });
     // Receipts that it still has, it still gives.
-    const [first] = await replica.db.tenant(TEAM, (tx) => tx<{ id: string }[]>`select leaf_id::text as id from nd7.log_leaf where team = ${TEAM} and leaf_index = 0`);
+    const [first] = await replica.db.tenant(
+      TEAM,
+      (tx) =>
+        tx<{ id: string }[]>`select leaf_id::text as id from nd7.log_leaf where team = ${TEAM} and leaf_index = 0`,
+    );
     expect(await replica.log.receipt(TEAM, BigInt(first!.id))).toBeDefined();
     expect((await checkLog(replica.db, TEAM, { signer })).fault).toMatchObject({ at: 'checkpoint 5' });
     expect((await checkLog(replica.db, TEAM)).fault).toBeUndefined();
@@ -64,7 +74,10 @@ describe('a restored backup', () => {
     const { signer, backup } = await restored(2);
     const db = new LogDatabase(backup);
     // As if an old vault without this check had queued and sequenced: leaves are there, the signer is asked for their root.
-    const forgetful: CheckpointSigner = { ...forwarding(signer), state: (origin) => Promise.resolve({ ok: true, last: { size: 0, root: emptyRoot }, vkeys: [origin] }) };
+    const forgetful: CheckpointSigner = {
+      ...forwarding(signer),
+      state: (origin) => Promise.resolve({ ok: true, last: { size: 0, root: emptyRoot }, vkeys: [origin] }),
+    };
     const other = new Replica(backup, forgetful);
     for (let i = 0; i < 2; i += 1) await other.queue();
     const refusals: Round[] = [];
@@ -108,7 +121,11 @@ describe('a restored backup', () => {
     await replica.sequencer.start();
     const receipt = await replica.log.published(TEAM, await replica.queue(), 30_000);
     expect(receipt).toBeDefined();
-    const [leaf] = await db.tenant(TEAM, (tx) => tx<{ id: string }[]>`select leaf_id::text as id from nd7.log_leaf where team = ${TEAM} and leaf_index = 3`);
+    const [leaf] = await db.tenant(
+      TEAM,
+      (tx) =>
+        tx<{ id: string }[]>`select leaf_id::text as id from nd7.log_leaf where team = ${TEAM} and leaf_index = 3`,
+    );
     const decided = parseReceipt((await replica.log.receipt(TEAM, BigInt(leaf!.id)))!, { anyType: true });
     expect(decided?.statement).toMatchObject({ type: 'signer', by: BY, received, old: { size: 5 }, new: { size: 3 } });
     expect((await checkLog(db, TEAM, { signer: offline })).fault).toBeUndefined();
@@ -131,7 +148,9 @@ it('a signer that has lost its state makes the log read-only until a person deci
   const replica = new Replica(url, without);
   await expect(replica.queue()).rejects.toMatchObject({ code: 'log-read-only' });
   expect((await replica.log.status(TEAM)).readOnly).toContain('signer adopt');
-  expect(await adopt({ db: replica.db, signer: without, vaultName: VAULT, team: TEAM, by: BY, received, decide: true })).toMatchObject({ old: undefined, new: { size: 1 }, decided: true });
+  expect(
+    await adopt({ db: replica.db, signer: without, vaultName: VAULT, team: TEAM, by: BY, received, decide: true }),
+  ).toMatchObject({ old: undefined, new: { size: 1 }, decided: true });
   await replica.sequencer.start();
   await until(async () => ((await checkLog(replica.db, TEAM)).published === 2 ? true : undefined));
   expect(await replica.log.published(TEAM, await replica.queue(), 30_000)).toBeDefined();
@@ -158,7 +177,15 @@ it('machines are answered 503 by a vault on a restored backup, and lose nothing'
   const third = await world.replica({ ND7_DATABASE_URL: backup });
   machine.url = third.url;
   const answer = await machine.ship(session.id, session.cut(0));
-  expect(answer).toMatchObject({ status: 503, json: { code: expect.stringMatching(/read-only$/) as string, detail: expect.stringMatching(/the signer has signed size \d+, root .*the database holds size \d+, root /) as string } });
+  expect(answer).toMatchObject({
+    status: 503,
+    json: {
+      code: expect.stringMatching(/read-only$/) as string,
+      detail: expect.stringMatching(
+        /the signer has signed size \d+, root .*the database holds size \d+, root /,
+      ) as string,
+    },
+  });
   expect(answer.headers.get('retry-after')).toBeDefined();
   expect(await machine.signed('GET', `/v1/sessions/${session.id}`)).toMatchObject({ status: 404 });
   await third.close();

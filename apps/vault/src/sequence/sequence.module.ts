@@ -54,16 +54,39 @@ class SequencerLife implements OnApplicationBootstrap, OnApplicationShutdown {
     {
       provide: SIGNER,
       inject: [VaultConfig],
-      useFactory: (config: VaultConfig): CheckpointSigner => (config.signerSocket === undefined ? EmbeddedSigner.open(config.signerState) : new SignerClient(config.signerSocket)),
+      useFactory: (config: VaultConfig): CheckpointSigner =>
+        config.signerSocket === undefined
+          ? EmbeddedSigner.open(config.signerState)
+          : new SignerClient(config.signerSocket),
     },
-    { provide: LOCK_SQL, inject: [VaultConfig], useFactory: (config: VaultConfig): Sql => connect(config.databaseUrl, { max: 1, role: 'nd7_app' }) },
+    {
+      provide: LOCK_SQL,
+      inject: [VaultConfig],
+      useFactory: (config: VaultConfig): Sql => connect(config.databaseUrl, { max: 1, role: 'nd7_app' }),
+    },
     { provide: Wakes, inject: [Database], useFactory: ({ sql }: Database) => new Wakes(sql) },
     { provide: LogMetrics, inject: [Metrics], useFactory: ({ registry }: Metrics) => new LogMetrics(registry) },
     {
       provide: Sequencer,
       inject: [VaultConfig, Database, LOCK_SQL, SIGNER, Wakes, LogMetrics, Log],
-      useFactory: (config: VaultConfig, db: Database, lockSql: Sql, signer: CheckpointSigner, wakes: Wakes, metrics: LogMetrics, log: Log) =>
-        new Sequencer({ sql: db.sql, lockSql, db, signer, wakes, vaultName: config.name, events: eventsOf(metrics, log) }),
+      useFactory: (
+        config: VaultConfig,
+        db: Database,
+        lockSql: Sql,
+        signer: CheckpointSigner,
+        wakes: Wakes,
+        metrics: LogMetrics,
+        log: Log,
+      ) =>
+        new Sequencer({
+          sql: db.sql,
+          lockSql,
+          db,
+          signer,
+          wakes,
+          vaultName: config.name,
+          events: eventsOf(metrics, log),
+        }),
     },
     {
       provide: SqlTeamLog,
@@ -91,7 +114,8 @@ function eventsOf(metrics: LogMetrics, log: Log): SequencerEvents {
       const before = last.get(team);
       last.set(team, round.what);
       if (before === round.what) return;
-      if (round.what === 'read-only') log.error('log is read-only until a person decides', { team, reason: round.message });
+      if (round.what === 'read-only')
+        log.error('log is read-only until a person decides', { team, reason: round.message });
       else if (round.what === 'held') log.warn('log waits for its signer', { team, reason: round.message });
       else if (round.what === 'deposed') log.info('another process leads the log', { team, reason: round.message });
       else if (before === 'read-only' || before === 'held') log.info('log goes on', { team });

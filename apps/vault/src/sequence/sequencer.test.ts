@@ -7,16 +7,37 @@ import type { CheckpointSigner } from '../signer/signer.js';
 import { createLog } from '../signer/team-key.js';
 import { checkLog } from './check-log.js';
 import { Leadership } from './leadership.js';
-import { freshDatabase, freshLog, LogDatabase, ORIGIN, Replica, statementOf, TEAM, temporaryFolder, until, VAULT } from './log.fixture.js';
+import {
+  freshDatabase,
+  freshLog,
+  LogDatabase,
+  ORIGIN,
+  Replica,
+  statementOf,
+  TEAM,
+  temporaryFolder,
+  until,
+  VAULT,
+} from './log.fixture.js';
 import { nodeReader } from './nodes.js';
 import { TeamSequencer, type Round, type Step } from './team-sequencer.js';
 
 afterAll(stopTestPostgres);
 
 /** A term of its own on a log, without a loop around it: a test makes each round happen. */
-async function byHand(db: LogDatabase, signer: CheckpointSigner, onStep?: (step: Step) => void | Promise<void>): Promise<{ epoch: number; sequencer: TeamSequencer; round(): Promise<Round> }> {
+async function byHand(
+  db: LogDatabase,
+  signer: CheckpointSigner,
+  onStep?: (step: Step) => void | Promise<void>,
+): Promise<{ epoch: number; sequencer: TeamSequencer; round(): Promise<Round> }> {
   const epoch = await new Leadership(db.sql, db, 'test').beginTerm(TEAM);
-  const sequencer = new TeamSequencer({ db, signer, team: TEAM, origin: ORIGIN, ...(onStep === undefined ? {} : { onStep }) });
+  const sequencer = new TeamSequencer({
+    db,
+    signer,
+    team: TEAM,
+    origin: ORIGIN,
+    ...(onStep === undefined ? {} : { onStep }),
+  });
   return { epoch, sequencer, round: () => sequencer.round(epoch) };
 }
 
@@ -28,7 +49,13 @@ const soundLog = async (db: LogDatabase, signer: CheckpointSigner): Promise<Awai
 
 /** Checkpoints as (size, root), all the signer ever could have signed. */
 const heads = (db: LogDatabase): Promise<{ size: number; root: Uint8Array }[]> =>
-  db.tenant(TEAM, (tx) => tx<{ size: number; root: Uint8Array }[]>`select size, root from nd7.log_checkpoint where team = ${TEAM} order by size`);
+  db.tenant(
+    TEAM,
+    (tx) =>
+      tx<
+        { size: number; root: Uint8Array }[]
+      >`select size, root from nd7.log_checkpoint where team = ${TEAM} order by size`,
+  );
 
 describe('a sequencer', () => {
   it('publishes a leaf at once, and the rest of a burst in few checkpoints', async () => {
@@ -75,7 +102,14 @@ describe('a sequencer', () => {
     const replica = new Replica(url, signer);
     const { db, log } = replica;
     const { round } = await byHand(db, signer);
-    const floor = async (): Promise<number> => (await db.tenant(TEAM, (tx) => tx<{ floor: number }[]>`select max(queue_floor) as floor from nd7.log_checkpoint where team = ${TEAM}`))[0]!.floor;
+    const floor = async (): Promise<number> =>
+      (
+        await db.tenant(
+          TEAM,
+          (tx) =>
+            tx<{ floor: number }[]>`select max(queue_floor) as floor from nd7.log_checkpoint where team = ${TEAM}`,
+        )
+      )[0]!.floor;
     let finish: () => void = () => undefined;
     const held = new Promise<void>((done) => (finish = done));
     let early = 0n;
@@ -114,35 +148,45 @@ describe('a sequencer', () => {
       ['signed', { stored: 5, signed: 5, published: 3 }],
       ['publishing', { stored: 5, signed: 5, published: 3 }],
       ['published', { stored: 5, signed: 5, published: 5 }],
-    ])('at %s leaves what the next one goes on from, with the same root', async (step, left) => {
-      const { url, signer } = await freshLog();
-      const replica = new Replica(url, signer);
-      const { db } = replica;
-      const first = await byHand(db, signer);
-      for (let i = 0; i < 3; i += 1) await replica.queue();
-      await first.round();
-      const dying = await byHand(db, signer, (at) => {
-        if (at === step) throw new Error('died');
-      });
-      const ids = [await replica.queue(), await replica.queue()];
-      await expect(dying.round()).rejects.toThrow('died');
+    ])(
+      'at %s leaves what the next one goes on from, with the same root',
+      async (step, left) => {
+        const { url, signer } = await freshLog();
+        const replica = new Replica(url, signer);
+        const { db } = replica;
+        const first = await byHand(db, signer);
+        for (let i = 0; i < 3; i += 1) await replica.queue();
+        await first.round();
+        const dying = await byHand(db, signer, (at) => {
+          if (at === step) throw new Error('died');
+        });
+        const ids = [await replica.queue(), await replica.queue()];
+        await expect(dying.round()).rejects.toThrow('died');
 
-      const state = await signer.state(ORIGIN);
-      const [row] = await db.tenant(TEAM, (tx) => tx<{ stored: number; published: number }[]>`select (select max(size) from nd7.log_checkpoint where team = ${TEAM}) as stored, (select max(size) from nd7.log_publication where team = ${TEAM}) as published`);
-      expect({ ...row, signed: state.ok && state.last.size }).toEqual(left);
-      const before = await heads(db);
+        const state = await signer.state(ORIGIN);
+        const [row] = await db.tenant(
+          TEAM,
+          (tx) =>
+            tx<
+              { stored: number; published: number }[]
+            >`select (select max(size) from nd7.log_checkpoint where team = ${TEAM}) as stored, (select max(size) from nd7.log_publication where team = ${TEAM}) as published`,
+        );
+        expect({ ...row, signed: state.ok && state.last.size }).toEqual(left);
+        const before = await heads(db);
 
-      await replica.queue();
-      await replica.sequencer.start();
-      for (const id of ids) expect(await replica.log.published(TEAM, id, 30_000)).toBeDefined();
-      await until(async () => ((await heads(db)).at(-1)?.size === 6 ? true : undefined));
-      // What was committed is in the line as it was: nothing that may have been signed was made again otherwise.
-      expect((await heads(db)).slice(0, before.length)).toEqual(before);
-      await until(async () => ((await checkLog(db, TEAM)).published === 6 ? true : undefined));
-      await soundLog(db, signer);
-      await replica.close();
-      await signer.close();
-    }, 60_000);
+        await replica.queue();
+        await replica.sequencer.start();
+        for (const id of ids) expect(await replica.log.published(TEAM, id, 30_000)).toBeDefined();
+        await until(async () => ((await heads(db)).at(-1)?.size === 6 ? true : undefined));
+        // What was committed is in the line as it was: nothing that may have been signed was made again otherwise.
+        expect((await heads(db)).slice(0, before.length)).toEqual(before);
+        await until(async () => ((await checkLog(db, TEAM)).published === 6 ? true : undefined));
+        await soundLog(db, signer);
+        await replica.close();
+        await signer.close();
+      },
+      60_000,
+    );
   });
 
   it('that was paused is deposed when it comes back, wherever it was paused', async () => {
@@ -167,7 +211,13 @@ describe('a sequencer', () => {
       const next = await byHand(db, signer);
       const other = next.round();
       if (step !== 'inserted') await other;
-      else await until(async () => ((await owner`select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`).length > 0 ? true : undefined));
+      else
+        await until(async () =>
+          (await owner`select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`)
+            .length > 0
+            ? true
+            : undefined,
+        );
       await replica.queue();
       if (step !== 'inserted') expect(await next.round()).toMatchObject({ what: 'published' });
       wake();
@@ -233,7 +283,10 @@ describe('a sequencer', () => {
     isOver = true;
     await Promise.all(racing);
     expect(await soundLog(replicas[0]!.db, signer)).toMatchObject({ size: 200, published: 200, waiting: 0 });
-    const placed = await replicas[0]!.db.tenant(TEAM, (tx) => tx<{ id: string }[]>`select leaf_id::text as id from nd7.log_leaf where team = ${TEAM}`);
+    const placed = await replicas[0]!.db.tenant(
+      TEAM,
+      (tx) => tx<{ id: string }[]>`select leaf_id::text as id from nd7.log_leaf where team = ${TEAM}`,
+    );
     expect(placed.map(({ id }) => id).sort()).toEqual(ids.map(String).sort());
     expect(outcomes.get('published')).toBeGreaterThan(0);
     expect(outcomes.get('read-only')).toBeUndefined();
@@ -243,13 +296,19 @@ describe('a sequencer', () => {
 
   it('leads one log at a time with others, and another takes over when it stops', async () => {
     const { url, signer } = await freshLog();
-    const replicas = [1, 2, 3].map((n) => new Replica(url, signer, { pace: { tick: 50 }, name: `replica ${String(n)}` }));
+    const replicas = [1, 2, 3].map(
+      (n) => new Replica(url, signer, { pace: { tick: 50 }, name: `replica ${String(n)}` }),
+    );
     for (const { sequencer } of replicas) await sequencer.start();
     for (const rest of [replicas, replicas.slice(1), replicas.slice(2)]) {
       // A follower's waiter is woken by the leader's publication.
-      const receipts = await Promise.all(rest.map(async (replica) => replica.log.published(TEAM, await replica.queue(), 30_000)));
+      const receipts = await Promise.all(
+        rest.map(async (replica) => replica.log.published(TEAM, await replica.queue(), 30_000)),
+      );
       expect(receipts.every((receipt) => receipt !== undefined)).toBe(true);
-      await until(() => (rest.filter(({ sequencer }) => sequencer.leading().length === 1).length === 1 ? true : undefined));
+      await until(() =>
+        rest.filter(({ sequencer }) => sequencer.leading().length === 1).length === 1 ? true : undefined,
+      );
       await rest[0]!.close();
     }
     const db = new LogDatabase(url);
@@ -298,7 +357,10 @@ describe('a sequencer', () => {
     const url = await freshDatabase();
     const signer = EmbeddedSigner.open(join(temporaryFolder(), 'signer'));
     const failures: string[] = [];
-    const replica = new Replica(url, signer, { pace: { tick: 50 }, events: { failed: (_team, error) => failures.push((error as Error).message) } });
+    const replica = new Replica(url, signer, {
+      pace: { tick: 50 },
+      events: { failed: (_team, error) => failures.push((error as Error).message) },
+    });
     await replica.sequencer.start();
     await expect(replica.queue()).rejects.toMatchObject({ code: 'unknown-log' });
     const vkey = await createLog(signer, replica.db, VAULT, TEAM);

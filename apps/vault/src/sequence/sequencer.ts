@@ -80,7 +80,11 @@ export class Sequencer {
 
   constructor(private readonly options: SequencerOptions) {
     this.pace = { ...PACE, ...options.pace };
-    this.leadership = new Leadership(options.lockSql, options.db, options.name ?? `${hostname()}/${String(process.pid)}`);
+    this.leadership = new Leadership(
+      options.lockSql,
+      options.db,
+      options.name ?? `${hostname()}/${String(process.pid)}`,
+    );
   }
 
   async start(): Promise<void> {
@@ -203,7 +207,10 @@ export class Sequencer {
     const { db, signer, batch, events } = this.options;
     const origin = await db.tenant(name, (tx) => readOrigin(tx, name));
     if (origin === undefined) return; // its log is made by `nd7-vault team create`, perhaps in this moment
-    if (origin !== this.origin(name)) throw new Error(`the log of team ${name} is ${origin}: this vault's name (ND7_VAULT_NAME) gives it another origin, and origins are never renamed`);
+    if (origin !== this.origin(name))
+      throw new Error(
+        `the log of team ${name} is ${origin}: this vault's name (ND7_VAULT_NAME) gives it another origin, and origins are never renamed`,
+      );
     const sequencer = new TeamSequencer({
       db,
       signer,
@@ -215,7 +222,20 @@ export class Sequencer {
         await events?.step?.(name, step, detail);
       },
     });
-    this.teams.set(name, { sequencer, epoch: undefined, running: undefined, wakes: 0, startedAt: -Infinity, took: 0, timer: undefined, notBefore: 0, retryAt: 0, failures: 0, idle: 0, skip: 0 });
+    this.teams.set(name, {
+      sequencer,
+      epoch: undefined,
+      running: undefined,
+      wakes: 0,
+      startedAt: -Infinity,
+      took: 0,
+      timer: undefined,
+      notBefore: 0,
+      retryAt: 0,
+      failures: 0,
+      idle: 0,
+      skip: 0,
+    });
   }
 
   /** A round is due: at once after a pause, else at the pace. */
@@ -224,7 +244,8 @@ export class Sequencer {
     if (this.stopped || team?.epoch === undefined) return;
     team.wakes += 1;
     if (team.running !== undefined) return;
-    const due = team.wakes >= (this.options.batch ?? BATCH) ? 0 : team.startedAt + Math.min(this.pace.batch, 3 * team.took);
+    const due =
+      team.wakes >= (this.options.batch ?? BATCH) ? 0 : team.startedAt + Math.min(this.pace.batch, 3 * team.took);
     const wait = Math.max(due, team.retryAt) - performance.now();
     if (wait <= 0) this.begin(name, team);
     else

@@ -29,7 +29,8 @@ export class SignedWatch {
       this.known.set(origin, { head: state.last, at: performance.now() });
       return state.last;
     }
-    if (state?.refusal === 'no-state') throw new LogError('log-read-only', `log ${origin} is read-only: ${state.message}`);
+    if (state?.refusal === 'no-state')
+      throw new LogError('log-read-only', `log ${origin} is read-only: ${state.message}`);
     return this.known.get(origin)?.head;
   }
 }

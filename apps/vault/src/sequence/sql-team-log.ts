@@ -47,7 +47,11 @@ export class SqlTeamLog extends TeamLog {
   async enqueue(tx: TransactionSql, team: string, statement: string): Promise<bigint> {
     const origin = this.origin(team);
     const parsed = parseStatement(statement);
-    if (parsed === undefined || parsed.type === 'unknown' || parsed.origin !== origin) throw new LogError('bad-statement', `not a statement for log ${origin}: ${JSON.stringify(statement.slice(0, 200))}`);
+    if (parsed === undefined || parsed.type === 'unknown' || parsed.origin !== origin)
+      throw new LogError(
+        'bad-statement',
+        `not a statement for log ${origin}: ${JSON.stringify(statement.slice(0, 200))}`,
+      );
     const signed = await this.signed.head(origin);
     try {
       const [row] = await tx<{ id: string }[]>`
@@ -55,7 +59,10 @@ export class SqlTeamLog extends TeamLog {
       return BigInt(row?.id ?? 0);
     } catch (error) {
       if (isReadOnly(error)) throw new LogError('log-read-only', await this.describe(team, signed), { cause: error });
-      if ((error as { code?: unknown }).code === '23503') throw new LogError('unknown-log', `team ${team} has no log: run \`nd7-vault team create\` again`, { cause: error });
+      if ((error as { code?: unknown }).code === '23503')
+        throw new LogError('unknown-log', `team ${team} has no log: run \`nd7-vault team create\` again`, {
+          cause: error,
+        });
       throw error;
     }
   }
@@ -112,7 +119,10 @@ export class SqlTeamLog extends TeamLog {
       lost = error.message;
     }
     return this.options.db.tenant(team, async (tx) => {
-      const [published, holds] = [await readPublished(tx, team), signed === undefined || (await holdsHead(tx, team, signed))];
+      const [published, holds] = [
+        await readPublished(tx, team),
+        signed === undefined || (await holdsHead(tx, team, signed)),
+      ];
       const readOnly = lost ?? (holds ? undefined : await this.describe(team, signed));
       return { origin, published, readOnly };
     });

@@ -26,7 +26,18 @@ export interface LogState {
 }
 
 export async function readLogState(tx: TransactionSql, team: string): Promise<LogState> {
-  const [row] = await tx<{ epoch: string; size: string | null; prior_size: string | null; root: Uint8Array | null; queue_floor: string | null; published: string; given: string; running: string }[]>`
+  const [row] = await tx<
+    {
+      epoch: string;
+      size: string | null;
+      prior_size: string | null;
+      root: Uint8Array | null;
+      queue_floor: string | null;
+      published: string;
+      given: string;
+      running: string;
+    }[]
+  >`
     select (select coalesce(max(epoch), 0) from nd7.log_epoch where team = ${team})::text as epoch,
            tip.size::text, tip.prior_size::text, tip.root, tip.queue_floor::text,
            (select coalesce(max(size), 0) from nd7.log_publication where team = ${team})::text as published,
@@ -37,7 +48,10 @@ export async function readLogState(tx: TransactionSql, team: string): Promise<Lo
       select size, prior_size, root, queue_floor from nd7.log_checkpoint where team = ${team} order by size desc limit 1
     ) as tip on true`;
   if (row === undefined) throw new Error('a select without a row');
-  const tip = row.size === null || row.root === null ? undefined : { size: Number(row.size), prior: Number(row.prior_size), root: row.root };
+  const tip =
+    row.size === null || row.root === null
+      ? undefined
+      : { size: Number(row.size), prior: Number(row.prior_size), root: row.root };
   return {
     epoch: Number(row.epoch),
     tip,
@@ -62,7 +76,12 @@ export async function readQueue(tx: TransactionSql, team: string, floor: number,
     order by q.leaf_id limit ${limit}`;
 }
 
-export async function insertLeaves(tx: TransactionSql, team: string, start: number, leaves: readonly { id: string; hash: Uint8Array }[]): Promise<void> {
+export async function insertLeaves(
+  tx: TransactionSql,
+  team: string,
+  start: number,
+  leaves: readonly { id: string; hash: Uint8Array }[],
+): Promise<void> {
   await tx`
     insert into nd7.log_leaf (team, leaf_index, leaf_id, hash)
     select ${team}, ${String(start)}::bigint + place - 1, id, decode(hash, 'hex')
@@ -79,7 +98,11 @@ export async function insertNodes(tx: TransactionSql, team: string, nodes: reado
 }
 
 /** The compare-and-set. Returns the number of this transaction (`floor.ts`). */
-export async function insertCheckpoint(tx: TransactionSql, team: string, checkpoint: TreeHead & { prior: number; epoch: number; floor: number }): Promise<bigint> {
+export async function insertCheckpoint(
+  tx: TransactionSql,
+  team: string,
+  checkpoint: TreeHead & { prior: number; epoch: number; floor: number },
+): Promise<bigint> {
   const [row] = await tx<{ xact: string }[]>`
     insert into nd7.log_checkpoint (team, size, prior_size, root, epoch, queue_floor)
     values (${team}, ${String(checkpoint.size)}::bigint, ${String(checkpoint.prior)}::bigint, ${Buffer.from(checkpoint.root)}, ${String(checkpoint.epoch)}::bigint, ${String(checkpoint.floor)}::bigint)
@@ -88,7 +111,13 @@ export async function insertCheckpoint(tx: TransactionSql, team: string, checkpo
 }
 
 /** Signature lines and the publication in one go; refused by the guards when it is published already. */
-export async function insertPublication(tx: TransactionSql, team: string, size: number, first: number, lines: readonly string[]): Promise<void> {
+export async function insertPublication(
+  tx: TransactionSql,
+  team: string,
+  size: number,
+  first: number,
+  lines: readonly string[],
+): Promise<void> {
   await tx`
     insert into nd7.log_signature (team, size, position, line)
     select ${team}, ${String(size)}::bigint, place - 1, line from unnest(string_to_array(${lines.join('\n')}, E'\n')) with ordinality as given (line, place)`;
@@ -123,7 +152,8 @@ export async function readOrigin(tx: TransactionSql, team: string): Promise<stri
 /** Whether the database holds exactly this head, as it must for everything that was signed. */
 export async function holdsHead(tx: TransactionSql, team: string, head: TreeHead): Promise<boolean> {
   if (head.size === 0) return true;
-  const rows = await tx`select from nd7.log_checkpoint where team = ${team} and size = ${String(head.size)}::bigint and root = ${Buffer.from(head.root)}`;
+  const rows =
+    await tx`select from nd7.log_checkpoint where team = ${team} and size = ${String(head.size)}::bigint and root = ${Buffer.from(head.root)}`;
   return rows.length > 0;
 }
 

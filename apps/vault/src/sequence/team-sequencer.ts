@@ -18,7 +18,18 @@ import { describeHead, type CheckpointSigner, type SignAnswer, type TreeHead } f
 import { QueueFloor } from './floor.js';
 import { isOvertaken, LogError } from './log-error.js';
 import { nodeName, nodeReader, readerOf, rightEdge } from './nodes.js';
-import { holdsHead, insertCheckpoint, insertLeaves, insertNodes, insertPublication, readLeaves, readLogState, readQueue, readVkeys, type TenantDatabase } from './tables.js';
+import {
+  holdsHead,
+  insertCheckpoint,
+  insertLeaves,
+  insertNodes,
+  insertPublication,
+  readLeaves,
+  readLogState,
+  readQueue,
+  readVkeys,
+  type TenantDatabase,
+} from './tables.js';
 
 /** Leaves in one batch at most. */
 export const BATCH = 256;
@@ -90,22 +101,50 @@ export class TeamSequencer {
       const message = `log ${origin} is read-only: the signer has signed ${describeHead(signed)}, the database holds ${describeHead(stored)}`;
       return { what: 'read-only', message, signed, stored };
     }
-    if (state.epoch !== epoch) return { what: 'deposed', message: `log ${origin}: term ${String(epoch)} is over, term ${String(state.epoch)} leads` };
-    if (stored.size > state.published) return { size: stored.size, root: stored.root, published: state.published, start: stored.prior, leaves: 0, full: true };
+    if (state.epoch !== epoch)
+      return {
+        what: 'deposed',
+        message: `log ${origin}: term ${String(epoch)} is over, term ${String(state.epoch)} leads`,
+      };
+    if (stored.size > state.published)
+      return {
+        size: stored.size,
+        root: stored.root,
+        published: state.published,
+        start: stored.prior,
+        leaves: 0,
+        full: true,
+      };
 
     const queue = await readQueue(tx, team, state.floor, batch);
     if (queue.length === 0) return { what: 'idle' };
     const leaves = queue.map(({ id, statement }) => ({ id, hash: leafHash(utf8(statement)) }));
     const size = stored.size + leaves.length;
-    const { nodes, root } = await grow(tx, team, stored.size, leaves.map(({ hash }) => hash));
+    const { nodes, root } = await grow(
+      tx,
+      team,
+      stored.size,
+      leaves.map(({ hash }) => hash),
+    );
     await insertLeaves(tx, team, stored.size, leaves);
-    await insertNodes(tx, team, nodes.filter(({ level }) => level > 0));
+    await insertNodes(
+      tx,
+      team,
+      nodes.filter(({ level }) => level > 0),
+    );
     // The batch holds every waiting id up to its last; a batch that is not full holds all there are.
     const reach = queue.length < batch ? Infinity : Number(queue.at(-1)?.id ?? 0);
     const floor = Math.max(state.floor, Math.min(this.floor.settled(state.running), reach));
     const xact = await insertCheckpoint(tx, team, { size, root, prior: stored.size, epoch, floor });
     this.floor.note(state.given, xact, state.running);
-    const committed = { size, root, published: state.published, start: stored.size, leaves: leaves.length, full: queue.length === batch };
+    const committed = {
+      size,
+      root,
+      published: state.published,
+      start: stored.size,
+      leaves: leaves.length,
+      full: queue.length === batch,
+    };
     await this.step('inserted', committed);
     return committed;
   }
@@ -122,11 +161,20 @@ export class TeamSequencer {
     if (!answer.ok) {
       // Behind: the next leader has had this one and more signed since. Any other refusal is a person's to look at.
       if (answer.refusal === 'behind') return { what: 'deposed', message: answer.message };
-      const isContradiction = answer.refusal === 'fork' || answer.refusal === 'not-consistent' || answer.refusal === 'no-state';
-      return { what: isContradiction ? 'read-only' : 'held', message: answer.message, ...(answer.last === undefined ? {} : { signed: answer.last, stored: head }) };
+      const isContradiction =
+        answer.refusal === 'fork' || answer.refusal === 'not-consistent' || answer.refusal === 'no-state';
+      return {
+        what: isContradiction ? 'read-only' : 'held',
+        message: answer.message,
+        ...(answer.last === undefined ? {} : { signed: answer.last, stored: head }),
+      };
     }
     const lines = await goodLines(origin, head, answer.lines, vkeys);
-    if (lines.length === 0) return { what: 'held', message: `log ${origin}: the signer signs with keys the log does not know: finish \`nd7-vault key rotate\`, or give it the log's key` };
+    if (lines.length === 0)
+      return {
+        what: 'held',
+        message: `log ${origin}: the signer signs with keys the log does not know: finish \`nd7-vault key rotate\`, or give it the log's key`,
+      };
     await this.step('signed', head);
     await db.tenant(team, async (tx) => {
       await insertPublication(tx, team, head.size, head.published, lines);
@@ -140,11 +188,17 @@ export class TeamSequencer {
   /** Asks for the signature with the proof from what was signed last, which another sequencer may have moved since it was read. */
   private async sign(head: Committed, signed: TreeHead): Promise<SignAnswer> {
     const { db, signer, team, origin } = this.options;
-    for (let last = signed; ; ) {
+    for (let last = signed; ;) {
       const from = Math.min(last.size, head.size);
       const proof = await db.tenant(team, (tx) => consistencyProof(from, head.size, nodeReader(tx, team)));
       const answer = await signer.sign({ origin, size: head.size, root: head.root, proof });
-      if (answer.ok || answer.refusal !== 'not-consistent' || answer.last === undefined || answer.last.size <= last.size) return answer;
+      if (
+        answer.ok ||
+        answer.refusal !== 'not-consistent' ||
+        answer.last === undefined ||
+        answer.last.size <= last.size
+      )
+        return answer;
       last = answer.last;
     }
   }
@@ -164,9 +218,16 @@ interface Committed extends TreeHead {
 }
 
 /** The nodes that appending adds to the stored tree, and the new root. */
-async function grow(tx: TransactionSql, team: string, size: number, hashes: readonly Uint8Array[]): Promise<{ nodes: TreeNode[]; root: Uint8Array }> {
+async function grow(
+  tx: TransactionSql,
+  team: string,
+  size: number,
+  hashes: readonly Uint8Array[],
+): Promise<{ nodes: TreeNode[]; root: Uint8Array }> {
   const stored = nodeReader(tx, team);
-  const edge = await Promise.all(rightEdge(size).map(async (at) => ({ ...at, hash: await stored(at.level, at.index) })));
+  const edge = await Promise.all(
+    rightEdge(size).map(async (at) => ({ ...at, hash: await stored(at.level, at.index) })),
+  );
   const nodes = await newNodes(size, hashes, readerOf(edge));
   return { nodes, root: await treeRoot(size + hashes.length, readerOf([...edge, ...nodes])) };
 }
@@ -178,25 +239,44 @@ async function grow(tx: TransactionSql, team: string, size: number, hashes: read
 async function readBack(tx: TransactionSql, team: string, head: Committed): Promise<void> {
   const leaves = await readLeaves(tx, team, head.start, head.size);
   const hashes = leaves.map(({ statement }) => leafHash(utf8(statement)));
-  if (leaves.length !== head.size - head.start) throw new LogError('corrupt', `log ${team}: ${String(leaves.length)} leaves are stored from ${String(head.start)} to ${String(head.size)}`);
+  if (leaves.length !== head.size - head.start)
+    throw new LogError(
+      'corrupt',
+      `log ${team}: ${String(leaves.length)} leaves are stored from ${String(head.start)} to ${String(head.size)}`,
+    );
   const { nodes, root } = await grow(tx, team, head.start, hashes);
   const stored = nodeReader(tx, team);
   await Promise.all(
     nodes.map(async ({ level, index, hash }) => {
-      if (Buffer.compare(await stored(level, index), hash) !== 0) throw new LogError('corrupt', `log ${team}: node ${nodeName(level, index)} is not what its leaves give`);
+      if (Buffer.compare(await stored(level, index), hash) !== 0)
+        throw new LogError('corrupt', `log ${team}: node ${nodeName(level, index)} is not what its leaves give`);
     }),
   );
   if (Buffer.compare(root, head.root) !== 0 || !(await holdsHead(tx, team, head)))
-    throw new LogError('corrupt', `log ${team}: the leaves give the root ${Buffer.from(root).toString('base64')} for size ${String(head.size)}, the checkpoint has another`);
+    throw new LogError(
+      'corrupt',
+      `log ${team}: the leaves give the root ${Buffer.from(root).toString('base64')} for size ${String(head.size)}, the checkpoint has another`,
+    );
 }
 
 /** The lines by keys of this log, each checked: a bad signature is never published. */
-async function goodLines(origin: string, head: TreeHead, lines: readonly string[], vkeys: readonly string[]): Promise<string[]> {
+async function goodLines(
+  origin: string,
+  head: TreeHead,
+  lines: readonly string[],
+  vkeys: readonly string[],
+): Promise<string[]> {
   if (lines.length === 0) return [];
   const note = parseNote(formatNote(formatCheckpoint({ origin, size: head.size, root: head.root }), lines));
   if (note === undefined) throw new LogError('corrupt', `log ${origin}: the signer's answer is no signature`);
   const keys = vkeys.map(parseVkey).filter((key): key is VerifierKey => key?.name === origin && key.type === 1);
   const { good, bad } = await verifyNote(note, keys, verifySignatures);
-  if (bad.length > 0) throw new LogError('corrupt', `log ${origin}: the signer's signature by ${bad.map(({ text }) => text).join(', ')} is bad`);
-  return note.signatures.filter(({ name, id }) => good.some((key) => key.name === name && key.id === id)).map(({ line }) => line);
+  if (bad.length > 0)
+    throw new LogError(
+      'corrupt',
+      `log ${origin}: the signer's signature by ${bad.map(({ text }) => text).join(', ')} is bad`,
+    );
+  return note.signatures
+    .filter(({ name, id }) => good.some((key) => key.name === name && key.id === id))
+    .map(({ line }) => line);
 }

@@ -25,7 +25,10 @@ export class Wakes {
     const published = await this.sql.listen(PUBLISHED, (team) => {
       this.tell(team);
     });
-    this.stops.push(() => wake.unlisten(), () => published.unlisten());
+    this.stops.push(
+      () => wake.unlisten(),
+      () => published.unlisten(),
+    );
   }
 
   /** Tells other replicas that a leaf waits: at once, and again at the end of the interval for those that came in it. */

@@ -33,7 +33,10 @@ export async function adopt(decision: {
   const { db, signer, vaultName, team, by, received, decide } = decision;
   const origin = `${vaultName}/${team}`;
   const old = await signer.lastOf(origin);
-  const { tip, holds } = await db.tenant(team, async (tx) => ({ ...(await readLogState(tx, team)), holds: old !== undefined && (await holdsHead(tx, team, old)) }));
+  const { tip, holds } = await db.tenant(team, async (tx) => ({
+    ...(await readLogState(tx, team)),
+    holds: old !== undefined && (await holdsHead(tx, team, old)),
+  }));
   const next: TreeHead = tip === undefined ? { size: 0, root: emptyRoot } : { size: tip.size, root: tip.root };
   if (holds || !decide) return { old, new: next, isNeeded: !holds, decided: false };
   const before = old ?? { size: 0, root: emptyRoot };

@@ -1,7 +1,29 @@
-import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import {
+  chmodSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs';
 import { join } from 'node:path';
 import { verifySignatures } from '@nd7/signing';
-import { consistencyProof, emptyRoot, formatCheckpoint, formatNote, leafHash, newNodes, parseNote, parseVkey, treeRoot, verifyNote, type TreeNode } from '@nd7/tlog';
+import {
+  consistencyProof,
+  emptyRoot,
+  formatCheckpoint,
+  formatNote,
+  leafHash,
+  newNodes,
+  parseNote,
+  parseVkey,
+  treeRoot,
+  verifyNote,
+  type TreeNode,
+} from '@nd7/tlog';
 import fc from 'fast-check';
 import { readerOf } from '../sequence/nodes.js';
 import { ORIGIN, temporaryFolder } from '../sequence/log.fixture.js';
@@ -9,13 +31,21 @@ import { EmbeddedSigner, provisionFiles } from './embedded.js';
 import type { SignRequest } from './signer.js';
 
 /** A tree in memory, and what a signer is asked for about it. */
-async function treeOf(leaves: number, seed = 'leaf'): Promise<{ root(size: number): Promise<Uint8Array>; request(from: number, to: number): Promise<SignRequest> }> {
+async function treeOf(
+  leaves: number,
+  seed = 'leaf',
+): Promise<{ root(size: number): Promise<Uint8Array>; request(from: number, to: number): Promise<SignRequest> }> {
   const hashes = Array.from({ length: leaves }, (_, i) => leafHash(Buffer.from(`${seed} ${String(i)}`)));
   const nodes: TreeNode[] = await newNodes(0, hashes, readerOf([]));
   const read = readerOf(nodes);
   return {
     root: (size) => treeRoot(size, read),
-    request: async (from, to) => ({ origin: ORIGIN, size: to, root: await treeRoot(to, read), proof: await consistencyProof(from, to, read) }),
+    request: async (from, to) => ({
+      origin: ORIGIN,
+      size: to,
+      root: await treeRoot(to, read),
+      proof: await consistencyProof(from, to, read),
+    }),
   };
 }
 
@@ -47,8 +77,12 @@ describe('an embedded signer', () => {
     for (const size of [1, 2, 7, 8, 20]) {
       const answer = await signer.sign(await tree.request(last, size));
       if (!answer.ok) throw new Error(answer.message);
-      expect(stored(folder)).toBe(`nd7/signer-state/v1\n${formatCheckpoint({ origin: ORIGIN, size, root: await tree.root(size) })}`);
-      const note = parseNote(formatNote(formatCheckpoint({ origin: ORIGIN, size, root: await tree.root(size) }), answer.lines))!;
+      expect(stored(folder)).toBe(
+        `nd7/signer-state/v1\n${formatCheckpoint({ origin: ORIGIN, size, root: await tree.root(size) })}`,
+      );
+      const note = parseNote(
+        formatNote(formatCheckpoint({ origin: ORIGIN, size, root: await tree.root(size) }), answer.lines),
+      )!;
       expect((await verifyNote(note, [parseVkey(vkey)!], verifySignatures)).good).toHaveLength(1);
       // The same again: the same bytes, whatever proof comes with it.
       expect(await signer.sign({ ...(await tree.request(size, size)), proof: [] })).toEqual(answer);
@@ -65,20 +99,50 @@ describe('an embedded signer', () => {
     const last = { size: 10, root: await tree.root(10) };
     expect(await signer.sign(await tree.request(0, 9))).toMatchObject({ ok: false, refusal: 'behind', last });
     expect(await signer.sign(await other.request(10, 10))).toMatchObject({ ok: false, refusal: 'fork', last });
-    expect(await signer.sign(await other.request(10, 12))).toMatchObject({ ok: false, refusal: 'not-consistent', last });
-    expect(await signer.sign({ ...(await tree.request(10, 12)), proof: [] })).toMatchObject({ ok: false, refusal: 'not-consistent' });
+    expect(await signer.sign(await other.request(10, 12))).toMatchObject({
+      ok: false,
+      refusal: 'not-consistent',
+      last,
+    });
+    expect(await signer.sign({ ...(await tree.request(10, 12)), proof: [] })).toMatchObject({
+      ok: false,
+      refusal: 'not-consistent',
+    });
     expect(await signer.sign(await tree.request(9, 12))).toMatchObject({ ok: false, refusal: 'not-consistent' });
-    for (const bad of [{ size: -1 }, { size: 1.5 }, { size: 0 }, { size: NaN }, { size: 2 ** 53 }, { root: new Uint8Array(31) }, { proof: Array(64).fill(emptyRoot) as Uint8Array[] }, { proof: [new Uint8Array(3)] }])
-      expect(await signer.sign({ ...(await tree.request(10, 12)), ...bad })).toMatchObject({ ok: false, refusal: 'bad-request' });
-    expect(await signer.sign({ ...(await tree.request(10, 12)), origin: 'vault.test/nobody' })).toMatchObject({ ok: false, refusal: 'no-key' });
-    expect(await signer.sign({ ...(await tree.request(10, 12)), origin: '../../etc/passwd' })).toMatchObject({ ok: false, refusal: 'bad-request' });
+    for (const bad of [
+      { size: -1 },
+      { size: 1.5 },
+      { size: 0 },
+      { size: NaN },
+      { size: 2 ** 53 },
+      { root: new Uint8Array(31) },
+      { proof: Array(64).fill(emptyRoot) as Uint8Array[] },
+      { proof: [new Uint8Array(3)] },
+    ])
+      expect(await signer.sign({ ...(await tree.request(10, 12)), ...bad })).toMatchObject({
+        ok: false,
+        refusal: 'bad-request',
+      });
+    expect(await signer.sign({ ...(await tree.request(10, 12)), origin: 'vault.test/nobody' })).toMatchObject({
+      ok: false,
+      refusal: 'no-key',
+    });
+    expect(await signer.sign({ ...(await tree.request(10, 12)), origin: '../../etc/passwd' })).toMatchObject({
+      ok: false,
+      refusal: 'bad-request',
+    });
     expect(stored(folder)).toBe(before);
     await signer.close();
   });
 
   it('never signs two histories, whatever it is asked in whatever order, over restarts', async () => {
     const [a, b] = [await treeOf(12, 'a'), await treeOf(12, 'b')];
-    const ask = fc.record({ tree: fc.constantFrom(a, b), from: fc.nat({ max: 12 }), to: fc.integer({ min: 1, max: 12 }), restart: fc.boolean() });
+    const ask = fc.record({
+      tree: fc.constantFrom(a, b),
+      from: fc.nat({ max: 12 }),
+      to: fc.integer({ min: 1, max: 12 }),
+      restart: fc.boolean(),
+    });
     await fc.assert(
       fc.asyncProperty(fc.array(ask, { minLength: 1, maxLength: 12 }), async (asks) => {
         const folder = join(temporaryFolder(), 'signer');
@@ -105,7 +169,9 @@ describe('an embedded signer', () => {
   it('answers one request of a log after the other', async () => {
     const { signer } = await signerWithKey();
     const [tree, other] = [await treeOf(8), await treeOf(8, 'other')];
-    const answers = await Promise.all([tree, other, tree, other].map(async (one) => signer.sign(await one.request(0, 8))));
+    const answers = await Promise.all(
+      [tree, other, tree, other].map(async (one) => signer.sign(await one.request(0, 8))),
+    );
     expect(answers.map(({ ok }) => ok)).toEqual([true, false, true, false]);
     await signer.close();
   });
@@ -121,7 +187,12 @@ describe('an embedded signer', () => {
     const folder = join(temporaryFolder(), 'signer');
     mkdirSync(folder);
     chmodSync(folder, 0o755);
-    expect(() => EmbeddedSigner.open(folder)).toThrow(expect.objectContaining({ code: 'folder', message: `others have rights to the signer's folder ${folder}: chmod 700 ${folder}` }));
+    expect(() => EmbeddedSigner.open(folder)).toThrow(
+      expect.objectContaining({
+        code: 'folder',
+        message: `others have rights to the signer's folder ${folder}: chmod 700 ${folder}`,
+      }),
+    );
   });
 
   it('stops signing when its folder was replaced under it', async () => {
@@ -152,9 +223,24 @@ describe('an embedded signer', () => {
 
   describe('without its state', () => {
     it.each([
-      ['lost', (path: string) => { rmSync(path); }],
-      ['damaged', (path: string) => { writeFileSync(path, 'nd7/signer-state/v1\nvault.test/acme\n1'); }],
-      ["another log's", (path: string) => { writeFileSync(path, readFileSync(path, 'utf8').replace('acme', 'evil')); }],
+      [
+        'lost',
+        (path: string) => {
+          rmSync(path);
+        },
+      ],
+      [
+        'damaged',
+        (path: string) => {
+          writeFileSync(path, 'nd7/signer-state/v1\nvault.test/acme\n1');
+        },
+      ],
+      [
+        "another log's",
+        (path: string) => {
+          writeFileSync(path, readFileSync(path, 'utf8').replace('acme', 'evil'));
+        },
+      ],
     ])('signs nothing when it is %s, and a person adopts a head', async (_, spoil) => {
       const { folder, signer } = await signerWithKey();
       const [tree, other] = [await treeOf(8), await treeOf(8, 'other')];
@@ -165,7 +251,9 @@ describe('an embedded signer', () => {
       expect(await again.sign(await tree.request(5, 6))).toMatchObject({ ok: false, refusal: 'no-state' });
       expect(await again.provision(ORIGIN)).toMatchObject({ ok: false, refusal: 'no-state' });
       expect(await again.sign(await other.request(0, 6))).toMatchObject({ ok: false, refusal: 'no-state' });
-      await expect(again.adopt(ORIGIN, { size: 5, root: await tree.root(5) }, { size: 6, root: await tree.root(6) })).rejects.toMatchObject({ code: 'not-adopted' });
+      await expect(
+        again.adopt(ORIGIN, { size: 5, root: await tree.root(5) }, { size: 6, root: await tree.root(6) }),
+      ).rejects.toMatchObject({ code: 'not-adopted' });
       await again.adopt(ORIGIN, undefined, { size: 5, root: await tree.root(5) });
       expect(await again.sign(await other.request(5, 6))).toMatchObject({ ok: false, refusal: 'not-consistent' });
       expect(await again.sign(await tree.request(5, 6))).toMatchObject({ ok: true });
@@ -213,7 +301,11 @@ describe('an embedded signer', () => {
     const rotation = await signer.rotate(ORIGIN, text);
     expect(rotation.old).toBe(vkey);
     expect(await signer.rotate(ORIGIN, text)).toEqual(rotation);
-    const items = [rotation.old, rotation.new].map((one, i) => ({ key: parseVkey(one)!.key, message: text(rotation.old, rotation.new), signature: rotation.signatures[i]! }));
+    const items = [rotation.old, rotation.new].map((one, i) => ({
+      key: parseVkey(one)!.key,
+      message: text(rotation.old, rotation.new),
+      signature: rotation.signatures[i]!,
+    }));
     expect(await verifySignatures(items)).toEqual([true, true]);
 
     const both = await signer.sign(await tree.request(3, 5));

@@ -1,11 +1,30 @@
 import { existsSync } from 'node:fs';
 import { fromHex, utf8 } from '@nd7/entry';
 import { createKeyFile, destroyKeyFile, loadKeyFile, SigningError, type KeyPair } from '@nd7/signing';
-import { emptyRoot, formatCheckpoint, formatVkey, isOrigin, keyId, signatureLine, verifyConsistency, type Checkpoint } from '@nd7/tlog';
+import {
+  emptyRoot,
+  formatCheckpoint,
+  formatVkey,
+  isOrigin,
+  keyId,
+  signatureLine,
+  verifyConsistency,
+  type Checkpoint,
+} from '@nd7/tlog';
 import { join } from 'node:path';
 import { readdir } from 'node:fs/promises';
 import { FolderLock } from './folder-lock.js';
-import { describeHead, refuse, SignerError, type CheckpointSigner, type Refused, type SignAnswer, type SignerState, type SignRequest, type TreeHead } from './signer.js';
+import {
+  describeHead,
+  refuse,
+  SignerError,
+  type CheckpointSigner,
+  type Refused,
+  type SignAnswer,
+  type SignerState,
+  type SignRequest,
+  type TreeHead,
+} from './signer.js';
 import { createState, originFolder, readState, writeState } from './state-file.js';
 
 /** At most this many hashes lead from one tree to a later one (docs/receipt.md: 63 siblings). */
@@ -77,7 +96,10 @@ export class EmbeddedSigner implements CheckpointSigner {
       }
       // Only now: what is signed is already what the disk says was signed last.
       const message = utf8(formatCheckpoint(next));
-      return { ok: true, lines: held.keys.map(({ pair, id }) => signatureLine(request.origin, id, pair.sign(message))) };
+      return {
+        ok: true,
+        lines: held.keys.map(({ pair, id }) => signatureLine(request.origin, id, pair.sign(message))),
+      };
     });
   }
 
@@ -89,9 +111,14 @@ export class EmbeddedSigner implements CheckpointSigner {
     return this.alone(origin, async () => {
       const now = await this.lastOf(origin);
       const same = now === undefined ? expected === undefined : expected !== undefined && sameHead(now, expected);
-      if (!same) throw new SignerError('not-adopted', `the signer's state of ${origin} is ${now === undefined ? 'lost' : describeHead(now)}, not what was decided about`);
+      if (!same)
+        throw new SignerError(
+          'not-adopted',
+          `the signer's state of ${origin} is ${now === undefined ? 'lost' : describeHead(now)}, not what was decided about`,
+        );
       const folder = originFolder(this.folder, origin);
-      if ((await keyNumbers(folder)).length === 0) throw new SignerError('keys', `there is no key of ${origin} in ${folder}: put the key file back first`);
+      if ((await keyNumbers(folder)).length === 0)
+        throw new SignerError('keys', `there is no key of ${origin} in ${folder}: put the key file back first`);
       await writeState(folder, { origin, ...head });
       this.held.delete(origin);
       this.failed.delete(origin);
@@ -112,7 +139,10 @@ export class EmbeddedSigner implements CheckpointSigner {
    * Makes the next key and has both sign from now on. `signText` is signed by the old and the new key, in that order. Called again before the
    * old key is retired it makes no third key and gives the same answer.
    */
-  rotate(origin: string, signText: (oldVkey: string, newVkey: string) => Uint8Array): Promise<{ old: string; new: string; signatures: [Uint8Array, Uint8Array] }> {
+  rotate(
+    origin: string,
+    signText: (oldVkey: string, newVkey: string) => Uint8Array,
+  ): Promise<{ old: string; new: string; signatures: [Uint8Array, Uint8Array] }> {
     return this.alone(origin, async () => {
       let held = await this.required(origin);
       if (held.keys.length === 1) {
@@ -122,7 +152,8 @@ export class EmbeddedSigner implements CheckpointSigner {
         held = await this.required(origin);
       }
       const [before, after] = held.keys.slice(-2);
-      if (before === undefined || after === undefined) throw new SignerError('keys', `the keys of ${origin} are not two`);
+      if (before === undefined || after === undefined)
+        throw new SignerError('keys', `the keys of ${origin} are not two`);
       const text = signText(before.vkey, after.vkey);
       return { old: before.vkey, new: after.vkey, signatures: [before.pair.sign(text), after.pair.sign(text)] };
     });
@@ -148,7 +179,8 @@ export class EmbeddedSigner implements CheckpointSigner {
   private async required(origin: string): Promise<Held> {
     const state = await this.load(origin);
     const held = this.held.get(origin);
-    if (!state.ok || held === undefined) throw new SignerError('keys', state.ok ? `no key of ${origin}` : state.message);
+    if (!state.ok || held === undefined)
+      throw new SignerError('keys', state.ok ? `no key of ${origin}` : state.message);
     return held;
   }
 
@@ -166,7 +198,10 @@ export class EmbeddedSigner implements CheckpointSigner {
   }
 
   private refuseFailed(origin: string): Refused {
-    return refuse('failed', `the signer could not store its state of ${origin} (${this.failed.get(origin) ?? ''}) and signs nothing more: mend the disk and start it again`);
+    return refuse(
+      'failed',
+      `the signer could not store its state of ${origin} (${this.failed.get(origin) ?? ''}) and signs nothing more: mend the disk and start it again`,
+    );
   }
 
   /** One request of a log at a time. */
@@ -202,12 +237,26 @@ export async function provisionFiles(root: string, origin: string): Promise<void
 
 /** The rule: never less than before, never another root for the same size, never a tree that does not begin with the last one. */
 function judge(last: Checkpoint, { origin, size, root, proof }: SignRequest): Refused | undefined {
-  const isProof = Array.isArray(proof) && proof.length <= MAX_PROOF && proof.every((hash) => hash instanceof Uint8Array && hash.length === 32);
-  if (!Number.isSafeInteger(size) || size <= 0 || !(root instanceof Uint8Array) || root.length !== 32 || !isProof) return refuse('bad-request', 'not a tree head with a consistency proof');
-  if (size < last.size) return refuse('behind', `${origin}: asked to sign size ${String(size)}, but ${describeHead(last)} is signed`, last);
-  if (size === last.size && !sameHead(last, { size, root })) return refuse('fork', `${origin}: asked to sign ${describeHead({ size, root })}, but ${describeHead(last)} is signed`, last);
+  const isProof =
+    Array.isArray(proof) &&
+    proof.length <= MAX_PROOF &&
+    proof.every((hash) => hash instanceof Uint8Array && hash.length === 32);
+  if (!Number.isSafeInteger(size) || size <= 0 || !(root instanceof Uint8Array) || root.length !== 32 || !isProof)
+    return refuse('bad-request', 'not a tree head with a consistency proof');
+  if (size < last.size)
+    return refuse('behind', `${origin}: asked to sign size ${String(size)}, but ${describeHead(last)} is signed`, last);
+  if (size === last.size && !sameHead(last, { size, root }))
+    return refuse(
+      'fork',
+      `${origin}: asked to sign ${describeHead({ size, root })}, but ${describeHead(last)} is signed`,
+      last,
+    );
   if (!verifyConsistency(last.size, last.root, size, root, size === last.size ? [] : proof))
-    return refuse('not-consistent', `${origin}: no proof that ${describeHead({ size, root })} extends the signed ${describeHead(last)}`, last);
+    return refuse(
+      'not-consistent',
+      `${origin}: no proof that ${describeHead({ size, root })} extends the signed ${describeHead(last)}`,
+      last,
+    );
   return undefined;
 }
 
@@ -221,7 +270,11 @@ async function readHeld(root: string, origin: string): Promise<Held | Refused> {
   if (numbers.length === 0) return refuse('no-key', `there is no key of ${origin} in ${folder}`);
   try {
     const last = await readState(folder, origin);
-    if (last === undefined) return refuse('no-state', `the signer has a key of ${origin} but has lost what it signed with it: decide with \`nd7-vault signer adopt\``);
+    if (last === undefined)
+      return refuse(
+        'no-state',
+        `the signer has a key of ${origin} but has lost what it signed with it: decide with \`nd7-vault signer adopt\``,
+      );
     const keys = numbers.map((number) => {
       const pair = loadKeyFile(join(folder, keyName(number)));
       const key = fromHex(pair.publicKey) ?? new Uint8Array();

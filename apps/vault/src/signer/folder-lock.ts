@@ -1,4 +1,14 @@
-import { closeSync, constants, ftruncateSync, fstatSync, mkdirSync, openSync, readFileSync, statSync, writeSync } from 'node:fs';
+import {
+  closeSync,
+  constants,
+  ftruncateSync,
+  fstatSync,
+  mkdirSync,
+  openSync,
+  readFileSync,
+  statSync,
+  writeSync,
+} from 'node:fs';
 import { join } from 'node:path';
 import { KernelError, tryLock } from '@nd7/kernel';
 import { SignerError } from './signer.js';
@@ -15,7 +25,9 @@ export class FolderLock {
     try {
       mkdirSync(folder, { recursive: true, mode: 0o700 });
     } catch (error) {
-      throw new SignerError('folder', `cannot make the signer's folder ${folder}: ${(error as Error).message}`, { cause: error });
+      throw new SignerError('folder', `cannot make the signer's folder ${folder}: ${(error as Error).message}`, {
+        cause: error,
+      });
     }
     refuseOthers(folder);
     const path = join(folder, 'lock');
@@ -28,13 +40,17 @@ export class FolderLock {
     try {
       if (!tryLock(fd)) {
         const holder = readFileSync(path, 'utf8').trim();
-        throw new SignerError('locked', `another signer (process ${holder || 'unknown'}) holds ${folder}: stop it first, or reach it over its socket`);
+        throw new SignerError(
+          'locked',
+          `another signer (process ${holder || 'unknown'}) holds ${folder}: stop it first, or reach it over its socket`,
+        );
       }
       ftruncateSync(fd, 0);
       writeSync(fd, `${String(process.pid)}\n`, 0);
     } catch (error) {
       closeSync(fd);
-      if (error instanceof KernelError) throw new SignerError('folder', `${folder}: ${error.message}`, { cause: error });
+      if (error instanceof KernelError)
+        throw new SignerError('folder', `${folder}: ${error.message}`, { cause: error });
       throw error;
     }
     return new FolderLock(fd);
@@ -60,6 +76,11 @@ export class FolderLock {
 function refuseOthers(folder: string): void {
   const { mode, uid } = statSync(folder);
   const self = process.geteuid?.();
-  if ((mode & 0o077) !== 0) throw new SignerError('folder', `others have rights to the signer's folder ${folder}: chmod 700 ${folder}`);
-  if (self !== undefined && uid !== self) throw new SignerError('folder', `the signer's folder ${folder} belongs to user ${String(uid)}, not to this one (${String(self)})`);
+  if ((mode & 0o077) !== 0)
+    throw new SignerError('folder', `others have rights to the signer's folder ${folder}: chmod 700 ${folder}`);
+  if (self !== undefined && uid !== self)
+    throw new SignerError(
+      'folder',
+      `the signer's folder ${folder} belongs to user ${String(uid)}, not to this one (${String(self)})`,
+    );
 }

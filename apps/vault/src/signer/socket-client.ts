@@ -2,7 +2,14 @@ import { connect, type Socket } from 'node:net';
 import { basename, dirname } from 'node:path';
 import { socketAddress, type SocketAddress } from '@nd7/kernel';
 import { formatRequest, parseAnswer, type SignerRequest } from './protocol.js';
-import { refuse, SignerError, type CheckpointSigner, type SignAnswer, type SignerState, type SignRequest } from './signer.js';
+import {
+  refuse,
+  SignerError,
+  type CheckpointSigner,
+  type SignAnswer,
+  type SignerState,
+  type SignRequest,
+} from './signer.js';
 
 /** A signer that has not answered for so long (ms) counts as gone; what it signs after that is asked for again. */
 const PATIENCE = 10_000;
@@ -31,7 +38,9 @@ export class SignerClient implements CheckpointSigner {
 
   async sign(request: SignRequest): Promise<SignAnswer> {
     const { lines, refused } = parseAnswer(await this.ask({ op: 'sign', ...request }));
-    return refused ?? (lines === undefined ? refuse('bad-request', 'the signer gave no signature') : { ok: true, lines });
+    return (
+      refused ?? (lines === undefined ? refuse('bad-request', 'the signer gave no signature') : { ok: true, lines })
+    );
   }
 
   close(): Promise<void> {
@@ -41,7 +50,12 @@ export class SignerClient implements CheckpointSigner {
 
   private async stateFrom(request: SignerRequest): Promise<SignerState> {
     const { vkeys, last, refused } = parseAnswer(await this.ask(request));
-    return refused ?? (vkeys === undefined || last === undefined ? refuse('bad-request', 'the signer gave no state') : { ok: true, vkeys, last });
+    return (
+      refused ??
+      (vkeys === undefined || last === undefined
+        ? refuse('bad-request', 'the signer gave no state')
+        : { ok: true, vkeys, last })
+    );
   }
 
   private ask(request: SignerRequest): Promise<string> {
@@ -57,7 +71,13 @@ export class SignerClient implements CheckpointSigner {
         },
         failed: (error) => {
           clearTimeout(timer);
-          failed(new SignerError('unreachable', `cannot reach the signer at ${this.path}: ${error.message}; start \`nd7-vault signer\``, { cause: error }));
+          failed(
+            new SignerError(
+              'unreachable',
+              `cannot reach the signer at ${this.path}: ${error.message}; start \`nd7-vault signer\``,
+              { cause: error },
+            ),
+          );
         },
       });
       connection.socket.write(formatRequest(request));
@@ -90,7 +110,9 @@ export class SignerClient implements CheckpointSigner {
     try {
       return socketAddress(dirname(this.path), basename(this.path));
     } catch (error) {
-      throw new SignerError('unreachable', `cannot reach the signer at ${this.path}: ${(error as Error).message}`, { cause: error });
+      throw new SignerError('unreachable', `cannot reach the signer at ${this.path}: ${(error as Error).message}`, {
+        cause: error,
+      });
     }
   }
 

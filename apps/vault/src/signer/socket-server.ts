@@ -26,7 +26,9 @@ export class SignerServer {
       rmSync(path, { force: true });
       address = socketAddress(dirname(path), basename(path));
     } catch (error) {
-      throw new SignerError('folder', `cannot make the signer's socket ${path}: ${(error as Error).message}`, { cause: error });
+      throw new SignerError('folder', `cannot make the signer's socket ${path}: ${(error as Error).message}`, {
+        cause: error,
+      });
     }
     const server = createServer();
     const made = new SignerServer(server, path, address);

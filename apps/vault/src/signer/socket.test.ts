@@ -12,7 +12,10 @@ import { SignerServer } from './socket-server.js';
 const one = leafHash(Buffer.from('one'));
 const two = leafHash(Buffer.from('two'));
 
-async function served(folder = join(temporaryFolder(), 'signer'), path = join(folder, 'run', 'signer.sock')): Promise<{ folder: string; path: string; stop(): Promise<void> }> {
+async function served(
+  folder = join(temporaryFolder(), 'signer'),
+  path = join(folder, 'run', 'signer.sock'),
+): Promise<{ folder: string; path: string; stop(): Promise<void> }> {
   const signer = EmbeddedSigner.open(folder);
   const server = await SignerServer.listen(signer, path);
   return {
@@ -35,8 +38,14 @@ describe('a signer behind a socket', () => {
     expect(made).toMatchObject({ ok: true, last: { size: 0, root: emptyRoot } });
     const first = await client.sign({ origin: ORIGIN, size: 1, root: one, proof: [] });
     expect(first.ok && first.lines).toHaveLength(1);
-    expect(await client.sign({ origin: ORIGIN, size: 1, root: two, proof: [] })).toMatchObject({ ok: false, refusal: 'fork', last: { size: 1, root: one } });
-    expect(await client.sign({ origin: ORIGIN, size: 2, root: nodeHash(one, two), proof: [two] })).toMatchObject({ ok: true });
+    expect(await client.sign({ origin: ORIGIN, size: 1, root: two, proof: [] })).toMatchObject({
+      ok: false,
+      refusal: 'fork',
+      last: { size: 1, root: one },
+    });
+    expect(await client.sign({ origin: ORIGIN, size: 2, root: nodeHash(one, two), proof: [two] })).toMatchObject({
+      ok: true,
+    });
     expect(await client.state(ORIGIN)).toMatchObject({ ok: true, last: { size: 2, root: nodeHash(one, two) } });
     await client.close();
     await stop();
@@ -46,7 +55,11 @@ describe('a signer behind a socket', () => {
     const { path, stop } = await served();
     const clients = Array.from({ length: 5 }, () => new SignerClient(path));
     await clients[0]!.provision(ORIGIN);
-    const answers = await Promise.all(clients.flatMap((client) => Array.from({ length: 20 }, () => client.sign({ origin: ORIGIN, size: 1, root: one, proof: [] }))));
+    const answers = await Promise.all(
+      clients.flatMap((client) =>
+        Array.from({ length: 20 }, () => client.sign({ origin: ORIGIN, size: 1, root: one, proof: [] })),
+      ),
+    );
     expect(new Set(answers.map((answer) => JSON.stringify(answer))).size).toBe(1);
     await Promise.all(clients.map((client) => client.close()));
     await stop();

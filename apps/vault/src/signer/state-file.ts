@@ -25,7 +25,10 @@ export async function readState(folder: string, origin: string): Promise<Checkpo
   }
   const state = text.startsWith(HEADER) ? parseCheckpoint(text.slice(HEADER.length)) : undefined;
   if (state === undefined || state.exactSize !== undefined || state.origin !== origin)
-    throw new SignerError('state-file', `${path} is damaged: put it back from a copy, or decide with \`nd7-vault signer adopt\``);
+    throw new SignerError(
+      'state-file',
+      `${path} is damaged: put it back from a copy, or decide with \`nd7-vault signer adopt\``,
+    );
   return state;
 }
 

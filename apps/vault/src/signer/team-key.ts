@@ -11,11 +11,22 @@ import { SignerError, type CheckpointSigner } from './signer.js';
  * Makes a team's log where it has none: signing key and empty signer state, then the rows `log` and `log_key`. Done again it changes nothing
  * and gives the same verifier key. A key that is not the log's own is refused: it would be another log under the same name.
  */
-export async function createLog(signer: Pick<CheckpointSigner, 'provision'>, db: TenantDatabase, vaultName: string, team: string): Promise<string> {
+export async function createLog(
+  signer: Pick<CheckpointSigner, 'provision'>,
+  db: TenantDatabase,
+  vaultName: string,
+  team: string,
+): Promise<string> {
   const origin = `${vaultName}/${team}`;
-  const { origin: stored, known } = await db.tenant(team, async (tx) => ({ origin: await readOrigin(tx, team), known: await readVkeys(tx, team) }));
+  const { origin: stored, known } = await db.tenant(team, async (tx) => ({
+    origin: await readOrigin(tx, team),
+    known: await readVkeys(tx, team),
+  }));
   if (stored !== undefined && stored !== origin)
-    throw new LogError('unknown-log', `the log of team ${team} is ${stored}, not ${origin}: an origin is never renamed, set ND7_VAULT_NAME back`);
+    throw new LogError(
+      'unknown-log',
+      `the log of team ${team} is ${stored}, not ${origin}: an origin is never renamed, set ND7_VAULT_NAME back`,
+    );
   const state = await signer.provision(origin);
   if (!state.ok) throw new SignerError('keys', state.message);
   const [vkey] = state.vkeys;
@@ -23,7 +34,11 @@ export async function createLog(signer: Pick<CheckpointSigner, 'provision'>, db:
   if (vkey === undefined || key === undefined) throw new SignerError('keys', `the signer has no key of ${origin}`);
   const newest = known.at(-1);
   if (newest !== undefined) {
-    if (!state.vkeys.includes(newest)) throw new SignerError('keys', `the signer's key of ${origin} is not the log's own (${newest}): put that key file back`);
+    if (!state.vkeys.includes(newest))
+      throw new SignerError(
+        'keys',
+        `the signer's key of ${origin} is not the log's own (${newest}): put that key file back`,
+      );
     return newest;
   }
   await db.tenant(team, async (tx) => {
@@ -34,7 +49,11 @@ export async function createLog(signer: Pick<CheckpointSigner, 'provision'>, db:
 }
 
 /** `createLog` for the admin commands: through the signer process where there is one, else in the folder of the embedded signer. */
-export async function createTeamLog(config: Pick<VaultConfig, 'name' | 'signerState' | 'signerSocket'>, db: TenantDatabase, team: string): Promise<string> {
+export async function createTeamLog(
+  config: Pick<VaultConfig, 'name' | 'signerState' | 'signerSocket'>,
+  db: TenantDatabase,
+  team: string,
+): Promise<string> {
   if (config.signerSocket !== undefined) {
     const client = new SignerClient(config.signerSocket);
     try {

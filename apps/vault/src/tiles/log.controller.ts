@@ -19,12 +19,26 @@ export class LogController {
   async state(@Req() request: FastifyRequest): Promise<LogState> {
     const team = request.reader?.team;
     if (team === undefined) throw new Problem('unauthorized', 'this route asks for a reader');
-    const [{ origin, published }, vkey, policy] = await Promise.all([this.log.status(team), this.log.vkey(team), this.policy(team)]);
-    return { origin, vkey, size: published?.size ?? 0, published: published === undefined ? null : formatTime(published.at), policy: policy ?? policyText(vkey) };
+    const [{ origin, published }, vkey, policy] = await Promise.all([
+      this.log.status(team),
+      this.log.vkey(team),
+      this.policy(team),
+    ]);
+    return {
+      origin,
+      vkey,
+      size: published?.size ?? 0,
+      published: published === undefined ? null : formatTime(published.at),
+      policy: policy ?? policyText(vkey),
+    };
   }
 
   private async policy(team: string): Promise<string | undefined> {
-    const [row] = await this.db.tenant(team, (tx) => tx<{ value: string }[]>`select value from nd7.team_setting where name = 'policy' order by id desc limit 1`);
+    const [row] = await this.db.tenant(
+      team,
+      (tx) =>
+        tx<{ value: string }[]>`select value from nd7.team_setting where name = 'policy' order by id desc limit 1`,
+    );
     return row?.value;
   }
 }

@@ -33,7 +33,13 @@ export class TileReader {
 }
 
 /** Hashes [from, to) of one level of the tree. A tile of level L holds hashes of subtrees of 256^L leaves, that is of tree level 8·L. */
-async function readRow(tx: TransactionSql, team: string, level: number, from: number, to: number): Promise<Uint8Array[]> {
+async function readRow(
+  tx: TransactionSql,
+  team: string,
+  level: number,
+  from: number,
+  to: number,
+): Promise<Uint8Array[]> {
   const rows =
     level === 0
       ? await tx<{ hash: Uint8Array }[]>`

@@ -7,7 +7,8 @@ import { TileReader } from './tile-reader.js';
 
 afterAll(stopTestPostgres);
 
-const sha256 = (...parts: Uint8Array[]): Buffer => parts.reduce((hash, part) => hash.update(part), createHash('sha256')).digest();
+const sha256 = (...parts: Uint8Array[]): Buffer =>
+  parts.reduce((hash, part) => hash.update(part), createHash('sha256')).digest();
 /** RFC 6962 section 2.1 as it is written, by recursion over the leaves: nothing of the program's own. */
 function mth(leaves: readonly Uint8Array[]): Buffer {
   if (leaves.length === 0) return sha256();
@@ -64,8 +65,12 @@ describe('tiles of a log of 700 leaves', () => {
       [2, 1],
       [0, 7],
     ] as const)
-      expect(Buffer.from((await read(tilePath(0, n, width)))!)).toEqual(Buffer.concat(leaves.slice(n * 256, n * 256 + width)));
-    expect(Buffer.from((await read('tile/1/000.p/2'))!)).toEqual(Buffer.concat([mth(statements.slice(0, 256)), mth(statements.slice(256, 512))]));
+      expect(Buffer.from((await read(tilePath(0, n, width)))!)).toEqual(
+        Buffer.concat(leaves.slice(n * 256, n * 256 + width)),
+      );
+    expect(Buffer.from((await read('tile/1/000.p/2'))!)).toEqual(
+      Buffer.concat([mth(statements.slice(0, 256)), mth(statements.slice(256, 512))]),
+    );
   });
 
   it('bundles hold the leaves themselves', async () => {
@@ -73,15 +78,25 @@ describe('tiles of a log of 700 leaves', () => {
       ['tile/entries/000', 0, 256],
       ['tile/entries/002.p/188', 512, 700],
     ] as const)
-      expect(decodeEntryBundle((await read(path))!)!.map((leaf) => Buffer.from(leaf))).toEqual(statements.slice(from, to));
+      expect(decodeEntryBundle((await read(path))!)!.map((leaf) => Buffer.from(leaf))).toEqual(
+        statements.slice(from, to),
+      );
   });
 
-  it.each(['tile/0/002', 'tile/0/002.p/189', 'tile/0/003.p/1', 'tile/1/000', 'tile/1/000.p/3', 'tile/2/000.p/1', 'tile/63/000.p/1', 'tile/entries/002', 'tile/entries/x001/000', 'tile/0/x999/x999/x999/x999/999.p/255'])(
-    'there is no %s',
-    async (path) => {
-      expect(await read(path)).toBeUndefined();
-    },
-  );
+  it.each([
+    'tile/0/002',
+    'tile/0/002.p/189',
+    'tile/0/003.p/1',
+    'tile/1/000',
+    'tile/1/000.p/3',
+    'tile/2/000.p/1',
+    'tile/63/000.p/1',
+    'tile/entries/002',
+    'tile/entries/x001/000',
+    'tile/0/x999/x999/x999/x999/999.p/255',
+  ])('there is no %s', async (path) => {
+    expect(await read(path)).toBeUndefined();
+  });
 
   it('another team has none of it', async () => {
     expect(await tiles.checkpoint('other')).toBeUndefined();
