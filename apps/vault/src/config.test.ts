@@ -16,7 +16,14 @@ function linesOf(env: Record<string, string>): readonly string[] {
 describe('configuration', () => {
   it('needs three values and has the rest by default', () => {
     const config = new VaultConfig(GOOD);
-    expect(config).toMatchObject({ name: 'vault.example', host: '127.0.0.1', port: 4170, ownerUrl: GOOD.ND7_DATABASE_URL, signerState: '/keys/signer', signerSocket: undefined });
+    expect(config).toMatchObject({
+      name: 'vault.example',
+      host: '127.0.0.1',
+      port: 4170,
+      ownerUrl: GOOD.ND7_DATABASE_URL,
+      signerState: '/keys/signer',
+      signerSocket: undefined,
+    });
     expect(config.dashboardDir).toMatch(/apps\/dashboard\/dist$/);
   });
 
@@ -25,7 +32,11 @@ describe('configuration', () => {
   });
 
   it('names everything that is missing at once', () => {
-    expect(linesOf({})).toEqual(['ND7_VAULT_NAME is not set', 'ND7_DATABASE_URL is not set', 'ND7_VAULT_KEYS is not set']);
+    expect(linesOf({})).toEqual([
+      'ND7_VAULT_NAME is not set',
+      'ND7_DATABASE_URL is not set',
+      'ND7_VAULT_KEYS is not set',
+    ]);
   });
 
   it.each([

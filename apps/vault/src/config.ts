@@ -26,7 +26,9 @@ const url = z.string().refine((text) => {
 }, 'must look like postgres://user:password@host:5432/database');
 
 // The origin `<name>/<team>` is at most 128 bytes and signed into every leaf: a name is never changed afterwards.
-const vaultName = z.string().regex(/^[a-z0-9.-]{1,64}$/, 'must be 1 to 64 of a-z, 0-9, dot and dash, such as vault.example.com');
+const vaultName = z
+  .string()
+  .regex(/^[a-z0-9.-]{1,64}$/, 'must be 1 to 64 of a-z, 0-9, dot and dash, such as vault.example.com');
 
 const Environment = z.object({
   ND7_VAULT_NAME: vaultName,
@@ -36,13 +38,17 @@ const Environment = z.object({
   ND7_VAULT_KEYS: folder,
   ND7_VAULT_HOST: z.string().min(1).default('127.0.0.1'),
   ND7_VAULT_PORT: whole(0, 65_535).default(4170),
-  ND7_VAULT_PUBLIC_URL: z.url({ protocol: /^https?$/, error: 'must be the http or https URL that readers use' }).optional(),
+  ND7_VAULT_PUBLIC_URL: z
+    .url({ protocol: /^https?$/, error: 'must be the http or https URL that readers use' })
+    .optional(),
   ND7_DASHBOARD_DIR: folder.optional(),
   ND7_VAULT_SIGNER_STATE: folder.optional(),
   ND7_VAULT_SIGNER_SOCKET: folder.optional(),
   ND7_VAULT_MAX_INGESTS: whole(1, 1024).default(32),
   ND7_VAULT_METRICS_TOKEN: z.string().min(16, 'must have at least 16 characters').optional(),
-  ND7_LOG_LEVEL: z.enum(['debug', 'info', 'warn', 'error', 'silent'], 'must be debug, info, warn, error or silent').default('info'),
+  ND7_LOG_LEVEL: z
+    .enum(['debug', 'info', 'warn', 'error', 'silent'], 'must be debug, info, warn, error or silent')
+    .default('info'),
 });
 
 /** What the vault runs with. Values come from the environment; see infra/postgres/README.md for the two database URLs. */
@@ -73,9 +79,12 @@ export class VaultConfig {
 
   /** Throws ConfigError naming every bad value at once. */
   constructor(env: NodeJS.ProcessEnv) {
-    const given = Object.fromEntries(Object.entries(env).filter(([key, value]) => key.startsWith('ND7_') && value !== ''));
+    const given = Object.fromEntries(
+      Object.entries(env).filter(([key, value]) => key.startsWith('ND7_') && value !== ''),
+    );
     const parsed = Environment.safeParse(given);
-    if (!parsed.success) throw new ConfigError(parsed.error.issues.map((issue) => lineOf(String(issue.path[0]), issue.message, given)));
+    if (!parsed.success)
+      throw new ConfigError(parsed.error.issues.map((issue) => lineOf(String(issue.path[0]), issue.message, given)));
     const values = parsed.data;
     this.name = values.ND7_VAULT_NAME;
     this.databaseUrl = values.ND7_DATABASE_URL;
@@ -87,7 +96,8 @@ export class VaultConfig {
     this.publicUrl = values.ND7_VAULT_PUBLIC_URL?.replace(/\/+$/, '');
     this.dashboardDir = resolve(values.ND7_DASHBOARD_DIR ?? resolve(import.meta.dirname, '../../dashboard/dist'));
     this.signerState = resolve(values.ND7_VAULT_SIGNER_STATE ?? resolve(this.keys, 'signer'));
-    this.signerSocket = values.ND7_VAULT_SIGNER_SOCKET === undefined ? undefined : resolve(values.ND7_VAULT_SIGNER_SOCKET);
+    this.signerSocket =
+      values.ND7_VAULT_SIGNER_SOCKET === undefined ? undefined : resolve(values.ND7_VAULT_SIGNER_SOCKET);
     this.maxIngests = values.ND7_VAULT_MAX_INGESTS;
     this.metricsToken = values.ND7_VAULT_METRICS_TOKEN;
     this.logLevel = values.ND7_LOG_LEVEL;

@@ -31,7 +31,11 @@ export async function startVault(parts: VaultParts): Promise<RunningVault> {
     requestTimeout: 60_000,
     keepAliveTimeout: 72_000,
   });
-  const app = await NestFactory.create<NestFastifyApplication>(VaultModule.of(parts), adapter, { bodyParser: false, logger: log, abortOnError: false });
+  const app = await NestFactory.create<NestFastifyApplication>(VaultModule.of(parts), adapter, {
+    bodyParser: false,
+    logger: log,
+    abortOnError: false,
+  });
   const fastify = adapter.getInstance() as unknown as FastifyInstance;
   acceptBodies(fastify);
   addHooks(fastify, app, parts);
@@ -63,7 +67,14 @@ function addHooks(fastify: FastifyInstance, app: NestFastifyApplication, { confi
     if (route !== '/healthz' && route !== '/readyz' && route !== '/metrics') {
       const who = request.machine === undefined ? {} : { machine: request.machine.machine.slice(0, 16) };
       const team = request.machine?.team ?? request.reader?.team;
-      log.info('request', { method: request.method, route, status: reply.statusCode, ms: Math.round(reply.elapsedTime), ...(team === undefined ? {} : { team }), ...who });
+      log.info('request', {
+        method: request.method,
+        route,
+        status: reply.statusCode,
+        ms: Math.round(reply.elapsedTime),
+        ...(team === undefined ? {} : { team }),
+        ...who,
+      });
     }
     done();
   });

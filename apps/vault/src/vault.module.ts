@@ -70,14 +70,28 @@ class PlatformModule {
 class AccessModule {}
 
 /** Sealed bodies, and the keys that open them. */
-@Module({ providers: [{ provide: Bodies, useClass: PostgresBodies }, DataKeys, BodyReader], exports: [Bodies, DataKeys, BodyReader] })
+@Module({
+  providers: [{ provide: Bodies, useClass: PostgresBodies }, DataKeys, BodyReader],
+  exports: [Bodies, DataKeys, BodyReader],
+})
 class BodiesModule {}
 
 /** What machines send: enrolment, segments, statements about sessions, heartbeats. */
 @Module({
   imports: [SequenceModule, BodiesModule],
   controllers: [EnrolController, IngestController, SessionController, HeartbeatController],
-  providers: [EnrolService, EnrolStore, IngestService, IngestStore, Conflicts, Kernel, IncidentStore, SessionService, SessionStore, HeartbeatStore],
+  providers: [
+    EnrolService,
+    EnrolStore,
+    IngestService,
+    IngestStore,
+    Conflicts,
+    Kernel,
+    IncidentStore,
+    SessionService,
+    SessionStore,
+    HeartbeatStore,
+  ],
 })
 class MachinesModule {}
 
@@ -96,6 +110,9 @@ class HealthModule {}
 @Module({})
 export class VaultModule {
   static of(parts: VaultParts): DynamicModule {
-    return { module: VaultModule, imports: [PlatformModule.of(parts), AccessModule, SequenceModule, MachinesModule, ReadersModule, HealthModule] };
+    return {
+      module: VaultModule,
+      imports: [PlatformModule.of(parts), AccessModule, SequenceModule, MachinesModule, ReadersModule, HealthModule],
+    };
   }
 }

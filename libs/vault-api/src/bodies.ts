@@ -9,7 +9,10 @@ const signature = z.string().regex(/^[A-Za-z0-9+/]{86}==$/, 'must be the base64 
 const count = z.int().nonnegative();
 const session = z.string().regex(/^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$/, 'is not a session id');
 const time = z.string().meta({ description: 'RFC 3339 in UTC with milliseconds', format: 'date-time' });
-const name = z.string().trim().min(1).max(128);
+const name = z
+  .string()
+  .max(128)
+  .regex(/^\S(.*\S)?$/s, 'must be 1 to 128 characters that neither begin nor end with a space');
 
 /** `nd7e1_<secret, 43 base64url>_<sha256 hex of the vkey text>` taken apart; undefined when it is none. */
 export function parseEnrolmentToken(token: string): { secret: string; vkeyHash: string } | undefined {

@@ -15,7 +15,8 @@ const SECURITY: Record<Who, Json[]> = {
 const SIGNED_HEADERS = ['nd7-time', 'nd7-nonce', 'nd7-request-signature'];
 
 function schemaOf(type: z.ZodType, io: 'input' | 'output'): Json {
-  const { $schema: _dialect, ...schema } = z.toJSONSchema(type, { io }) as Json;
+  const schema = z.toJSONSchema(type, { io }) as Json;
+  delete schema['$schema']; // the document says the dialect once
   return schema;
 }
 

@@ -51,6 +51,8 @@ const machineProblems = [
   'revoked',
   'busy',
 ] as const;
+/** Of what adds a statement to the log. */
+const statementProblems = [...machineProblems, 'read-only'] as const;
 const readerProblems = ['unauthorized'] as const;
 const chainProblems = [
   'too-long',
@@ -92,7 +94,7 @@ export const ROUTES = {
     limit: JSON_LIMIT,
     body: EnrolRequest,
     answers: { 201: { means: 'enrolled; the token is shown once', json: EnrolAnswer } },
-    problems: ['bad-request', 'too-large', 'bad-enrolment', 'key-role', 'revoked', 'bad-claim', 'busy'],
+    problems: ['bad-request', 'too-large', 'bad-enrolment', 'key-role', 'revoked', 'bad-claim', 'busy', 'read-only'],
   },
   enrolReceipt: {
     method: 'GET',
@@ -112,7 +114,7 @@ export const ROUTES = {
     body: 'entries',
     answers: receiptAnswers,
     problems: [
-      ...machineProblems,
+      ...statementProblems,
       'bad-request',
       'too-large',
       'bad-encoding',
@@ -144,7 +146,7 @@ export const ROUTES = {
     limit: JSON_LIMIT,
     body: OpenRequest,
     answers: receiptAnswers,
-    problems: [...machineProblems, 'bad-request', 'bad-claim', 'gap', 'disagrees', 'fork'],
+    problems: [...statementProblems, 'bad-request', 'bad-claim', 'gap', 'disagrees', 'fork'],
   },
   close: {
     method: 'POST',
@@ -154,7 +156,7 @@ export const ROUTES = {
     limit: JSON_LIMIT,
     body: CloseRequest,
     answers: receiptAnswers,
-    problems: [...machineProblems, 'bad-request', 'bad-claim', 'gap', 'disagrees', 'fork'],
+    problems: [...statementProblems, 'bad-request', 'bad-claim', 'gap', 'disagrees', 'fork'],
   },
   statementReceipt: {
     method: 'GET',

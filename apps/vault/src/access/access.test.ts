@@ -24,7 +24,8 @@ beforeAll(async () => {
 afterAll(() => world.close());
 
 const bearer = (token: string): Record<string, string> => ({ authorization: `Bearer ${token}` });
-const get = (path: string, headers: Record<string, string> = {}): Promise<Answer> => call(url, 'GET', path, { headers });
+const get = (path: string, headers: Record<string, string> = {}): Promise<Answer> =>
+  call(url, 'GET', path, { headers });
 const answered = (answer: Answer): unknown[] => [answer.status, answer.json['code']];
 
 describe('enrolment', () => {
@@ -50,14 +51,20 @@ describe('enrolment', () => {
     expect(answered(await new TestMachine(url, `${VAULT}/acme`).enrol(token))).toEqual([403, 'bad-enrolment']);
     const receipt = await one.signed('GET', `/v1/machines/${one.key.publicKey}/receipt`);
     expect([200, 404]).toContain(receipt.status);
-    const leaves = await world.owner`select 1 from nd7.log_queue where statement like ${`nd7/enrol/v1%machine ${one.key.publicKey}%`}`;
+    const leaves =
+      await world.owner`select 1 from nd7.log_queue where statement like ${`nd7/enrol/v1%machine ${one.key.publicKey}%`}`;
     expect(leaves).toHaveLength(1);
   });
 
   it('is refused for unknown, expired or forged tokens', async () => {
-    expect(answered(await new TestMachine(url, `${VAULT}/acme`).enrol(`nd7e1_${'A'.repeat(43)}_${'0'.repeat(64)}`))).toEqual([403, 'bad-enrolment']);
+    expect(
+      answered(await new TestMachine(url, `${VAULT}/acme`).enrol(`nd7e1_${'A'.repeat(43)}_${'0'.repeat(64)}`)),
+    ).toEqual([403, 'bad-enrolment']);
     const token = await world.enrolmentToken('acme');
-    const hash = (await import('node:crypto')).createHash('sha256').update(String(token.slice(6, 49))).digest('hex');
+    const hash = (await import('node:crypto'))
+      .createHash('sha256')
+      .update(String(token.slice(6, 49)))
+      .digest('hex');
     await world.owner`alter table nd7.enrolment disable trigger refuse_change`;
     await world.owner`update nd7.enrolment set expires = now() - interval '1 second' where secret_hash = ${hash}`;
     await world.owner`alter table nd7.enrolment enable always trigger refuse_change`;
@@ -79,7 +86,9 @@ describe('enrolment', () => {
     const asMachine = new TestMachine(url, `${VAULT}/other`, sessionKey);
     expect(answered(await asMachine.enrol(await world.enrolmentToken('other')))).toEqual([403, 'key-role']);
     const next = (session as unknown as { keys: ReturnType<typeof generateKeyPair>[] }).keys.at(-1)!;
-    expect(answered(await new TestMachine(url, `${VAULT}/acme`, next).enrol(await world.enrolmentToken('acme')))).toEqual([403, 'key-role']);
+    expect(
+      answered(await new TestMachine(url, `${VAULT}/acme`, next).enrol(await world.enrolmentToken('acme'))),
+    ).toEqual([403, 'key-role']);
   });
 
   it('checks the form of what it is sent', async () => {
@@ -88,7 +97,10 @@ describe('enrolment', () => {
     expect(answer.json['detail']).toContain('machine');
     expect(answered(await call(url, 'POST', '/v1/enrol', { body: Buffer.from('{') }))).toEqual([400, 'bad-request']);
     expect(answered(await call(url, 'POST', '/v1/enrol'))).toEqual([400, 'bad-request']);
-    expect(answered(await call(url, 'POST', '/v1/enrol', { body: Buffer.alloc(20_000, ' ') }))).toEqual([413, 'too-large']);
+    expect(answered(await call(url, 'POST', '/v1/enrol', { body: Buffer.alloc(20_000, ' ') }))).toEqual([
+      413,
+      'too-large',
+    ]);
   });
 });
 
@@ -98,14 +110,49 @@ describe('a machine’s request', () => {
   it.each([
     ['no token', 401, 'unauthorized', async () => get(path)],
     ['a reader’s token', 401, 'unauthorized', async () => get(path, bearer(reader))],
-    ['a token nobody made', 401, 'unauthorized', async () => get(path, await machine.headers('GET', path, Buffer.alloc(0), { token: `nd7m1_${'A'.repeat(43)}` }))],
+    [
+      'a token nobody made',
+      401,
+      'unauthorized',
+      async () => get(path, await machine.headers('GET', path, Buffer.alloc(0), { token: `nd7m1_${'A'.repeat(43)}` })),
+    ],
     ['no signature', 401, 'bad-request-signature', async () => get(path, bearer(machine.token))],
-    ['another machine’s signature', 401, 'bad-request-signature', async () => get(path, await machine.headers('GET', path, Buffer.alloc(0), { key: generateKeyPair() }))],
-    ['a signature over another path', 401, 'bad-request-signature', async () => get(path, await machine.headers('GET', '/v1/sessions/other', Buffer.alloc(0)))],
-    ['a signature over another query', 401, 'bad-request-signature', async () => get(`${path}?a=1`, await machine.headers('GET', path, Buffer.alloc(0)))],
-    ['a signature over another method', 401, 'bad-request-signature', async () => get(path, await machine.headers('POST', path, Buffer.alloc(0)))],
-    ['a time six minutes ago', 401, 'stale-request', async () => get(path, await machine.headers('GET', path, Buffer.alloc(0), { now: Date.now() - 360_000 }))],
-    ['a time six minutes ahead', 401, 'stale-request', async () => get(path, await machine.headers('GET', path, Buffer.alloc(0), { now: Date.now() + 360_000 }))],
+    [
+      'another machine’s signature',
+      401,
+      'bad-request-signature',
+      async () => get(path, await machine.headers('GET', path, Buffer.alloc(0), { key: generateKeyPair() })),
+    ],
+    [
+      'a signature over another path',
+      401,
+      'bad-request-signature',
+      async () => get(path, await machine.headers('GET', '/v1/sessions/other', Buffer.alloc(0))),
+    ],
+    [
+      'a signature over another query',
+      401,
+      'bad-request-signature',
+      async () => get(`${path}?a=1`, await machine.headers('GET', path, Buffer.alloc(0))),
+    ],
+    [
+      'a signature over another method',
+      401,
+      'bad-request-signature',
+      async () => get(path, await machine.headers('POST', path, Buffer.alloc(0))),
+    ],
+    [
+      'a time six minutes ago',
+      401,
+      'stale-request',
+      async () => get(path, await machine.headers('GET', path, Buffer.alloc(0), { now: Date.now() - 360_000 })),
+    ],
+    [
+      'a time six minutes ahead',
+      401,
+      'stale-request',
+      async () => get(path, await machine.headers('GET', path, Buffer.alloc(0), { now: Date.now() + 360_000 })),
+    ],
     ['all that it needs', 404, 'not-found', async () => machine.signed('GET', path)],
   ])('with %s is answered %i %s', async (_what, status, code, make) => {
     expect(answered(await make())).toEqual([status, code]);
@@ -113,7 +160,10 @@ describe('a machine’s request', () => {
 
   it('covers its body', async () => {
     const headers = await machine.headers('POST', '/v1/heartbeat', Buffer.from('{}'));
-    expect(answered(await call(url, 'POST', '/v1/heartbeat', { body: Buffer.from('{ }'), headers }))).toEqual([401, 'bad-request-signature']);
+    expect(answered(await call(url, 'POST', '/v1/heartbeat', { body: Buffer.from('{ }'), headers }))).toEqual([
+      401,
+      'bad-request-signature',
+    ]);
   });
 
   it('is taken once', async () => {
@@ -124,12 +174,20 @@ describe('a machine’s request', () => {
 
   it('does not use its nonce up when its signature is bad', async () => {
     const nonce = crypto.getRandomValues(new Uint8Array(16));
-    expect(answered(await get(path, await machine.headers('GET', path, Buffer.alloc(0), { nonce, key: generateKeyPair() })))).toEqual([401, 'bad-request-signature']);
-    expect(answered(await get(path, await machine.headers('GET', path, Buffer.alloc(0), { nonce })))).toEqual([404, 'not-found']);
+    expect(
+      answered(await get(path, await machine.headers('GET', path, Buffer.alloc(0), { nonce, key: generateKeyPair() }))),
+    ).toEqual([401, 'bad-request-signature']);
+    expect(answered(await get(path, await machine.headers('GET', path, Buffer.alloc(0), { nonce })))).toEqual([
+      404,
+      'not-found',
+    ]);
   });
 
   it('is refused before its body is read when nobody knows the token', async () => {
-    const answer = await call(url, 'PUT', '/v1/sessions/x/segments/0', { body: Buffer.alloc(9 * 1024 * 1024), headers: bearer(`nd7m1_${'A'.repeat(43)}`) });
+    const answer = await call(url, 'PUT', '/v1/sessions/x/segments/0', {
+      body: Buffer.alloc(9 * 1024 * 1024),
+      headers: bearer(`nd7m1_${'A'.repeat(43)}`),
+    });
     expect(answered(answer)).toEqual([401, 'unauthorized']);
   });
 
@@ -143,7 +201,9 @@ describe('a machine’s request', () => {
   it('knows a token for its own machine only', async () => {
     const second = await world.machine('acme', 'second');
     // Token of one machine, key of another.
-    expect(answered(await get(path, await second.headers('GET', path, Buffer.alloc(0), { token: machine.token })))).toEqual([401, 'bad-request-signature']);
+    expect(
+      answered(await get(path, await second.headers('GET', path, Buffer.alloc(0), { token: machine.token }))),
+    ).toEqual([401, 'bad-request-signature']);
   });
 });
 
@@ -168,14 +228,21 @@ describe('readers', () => {
 
   it('are not signed in by a page of another site', async () => {
     const body = Buffer.from(JSON.stringify({ token: reader }));
-    expect(answered(await call(url, 'POST', '/v1/sign-in', { body, headers: { origin: 'https://evil.example' } }))).toEqual([403, 'wrong-origin']);
+    expect(
+      answered(await call(url, 'POST', '/v1/sign-in', { body, headers: { origin: 'https://evil.example' } })),
+    ).toEqual([403, 'wrong-origin']);
     expect((await call(url, 'POST', '/v1/sign-in', { body, headers: { origin: url } })).status).toBe(200);
-    expect(answered(await call(url, 'POST', '/v1/sign-in', { body: Buffer.from('{"token":"nd7r1_x"}') }))).toEqual([401, 'unauthorized']);
+    expect(answered(await call(url, 'POST', '/v1/sign-in', { body: Buffer.from('{"token":"nd7r1_x"}') }))).toEqual([
+      401,
+      'unauthorized',
+    ]);
   });
 
   it('are refused when revoked, expired, or with an authorization that is none', async () => {
     const { reader: id, token } = await world.reader('acme');
-    await world.io.database().tenant('acme', (tx) => tx`insert into nd7.reader_revocation (team, reader) values ('acme', ${id})`);
+    await world.io
+      .database()
+      .tenant('acme', (tx) => tx`insert into nd7.reader_revocation (team, reader) values ('acme', ${id})`);
     expect(answered(await get('/v1/me', bearer(token)))).toEqual([401, 'unauthorized']);
     expect(answered(await get('/v1/me', { authorization: 'Basic eDp5' }))).toEqual([401, 'unauthorized']);
     expect(answered(await get('/v1/me', { cookie: 'nd7_session=short' }))).toEqual([401, 'unauthorized']);
@@ -187,7 +254,13 @@ describe('readers', () => {
     await machine.ship(session.id, { ...session.cut(0), head: 'f'.repeat(64) });
     const at = `/v1/machines/${machine.key.publicKey}/sessions/secret`;
     const [incident] = (await get('/v1/incidents', bearer(reader))).json['incidents'] as { id: string }[];
-    for (const path of [at, `${at}/segments/0/body`, `${at}/segments/0/receipt`, `/v1/machines/${machine.key.publicKey}/receipt`, `/v1/incidents/${String(incident?.id)}`]) {
+    for (const path of [
+      at,
+      `${at}/segments/0/body`,
+      `${at}/segments/0/receipt`,
+      `/v1/machines/${machine.key.publicKey}/receipt`,
+      `/v1/incidents/${String(incident?.id)}`,
+    ]) {
       expect([path, (await get(path, bearer(reader))).status]).toEqual([path, 200]);
       expect([path, ...answered(await get(path, bearer(other)))]).toEqual([path, 404, 'not-found']);
     }
@@ -204,9 +277,13 @@ describe('readers', () => {
   });
 
   it('are not needed for a log that its team made public', async () => {
-    await world.io.database().tenant('other', (tx) => tx`insert into nd7.team_setting (team, name, value) values ('other', 'log', 'public')`);
+    await world.io
+      .database()
+      .tenant('other', (tx) => tx`insert into nd7.team_setting (team, name, value) values ('other', 'log', 'public')`);
     expect((await get('/t/other/checkpoint')).status).not.toBe(401);
-    await world.io.database().tenant('other', (tx) => tx`insert into nd7.team_setting (team, name, value) values ('other', 'log', 'team')`);
+    await world.io
+      .database()
+      .tenant('other', (tx) => tx`insert into nd7.team_setting (team, name, value) values ('other', 'log', 'team')`);
     expect(answered(await get('/t/other/checkpoint'))).toEqual([401, 'unauthorized']);
   });
 });

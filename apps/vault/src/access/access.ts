@@ -35,14 +35,21 @@ export class Access {
     }
     const reader = await this.findReader(request);
     if (route.path.startsWith('/t/')) return this.admitToLog(request, reader);
-    if (reader === undefined) throw new Problem('unauthorized', 'this route asks for a reader: sign in, or send a reader token (nd7r1_…) as bearer', {}, { 'www-authenticate': 'Bearer' });
+    if (reader === undefined)
+      throw new Problem(
+        'unauthorized',
+        'this route asks for a reader: sign in, or send a reader token (nd7r1_…) as bearer',
+        {},
+        { 'www-authenticate': 'Bearer' },
+      );
     request.reader = reader;
   }
 
   /** The reader of a bearer token or, where there is none, of the cookie. */
   async findReader(request: FastifyRequest): Promise<ReaderIdentity | undefined> {
     const bearer = bearerToken(request.headers.authorization);
-    if (request.headers.authorization !== undefined) return bearer?.kind === 'reader' ? this.store.readerOfToken(tokenHash(bearer.token)) : undefined;
+    if (request.headers.authorization !== undefined)
+      return bearer?.kind === 'reader' ? this.store.readerOfToken(tokenHash(bearer.token)) : undefined;
     const cookie = cookieSecret(request.headers.cookie);
     return cookie === undefined ? undefined : this.store.readerOfCookie(tokenHash(cookie));
   }
@@ -52,18 +59,36 @@ export class Access {
     const { team } = request.params as { team?: string };
     if (reader !== undefined && reader.team === team) request.reader = reader;
     else if (!(await this.store.isPublicLog(team ?? ''))) {
-      if (reader === undefined) throw new Problem('unauthorized', 'this log is not public: send a reader token (nd7r1_…) as bearer', {}, { 'www-authenticate': 'Bearer' });
+      if (reader === undefined)
+        throw new Problem(
+          'unauthorized',
+          'this log is not public: send a reader token (nd7r1_…) as bearer',
+          {},
+          { 'www-authenticate': 'Bearer' },
+        );
       throw new Problem('not-found', 'there is no such log');
     }
   }
 
   private async identifyMachine(bearer: ReturnType<typeof bearerToken>): Promise<MachineIdentity> {
-    if (bearer?.kind !== 'machine') throw new Problem('unauthorized', 'this route asks for a machine token (nd7m1_…) as bearer', {}, { 'www-authenticate': 'Bearer' });
+    if (bearer?.kind !== 'machine')
+      throw new Problem(
+        'unauthorized',
+        'this route asks for a machine token (nd7m1_…) as bearer',
+        {},
+        { 'www-authenticate': 'Bearer' },
+      );
     const hash = tokenHash(bearer.token);
     const kept = this.machines.get(hash);
     if (kept !== undefined) return kept;
     const found = await this.store.machineOfToken(hash);
-    if (found === undefined) throw new Problem('unauthorized', 'this vault does not know the machine token: enrol the machine again', {}, { 'www-authenticate': 'Bearer' });
+    if (found === undefined)
+      throw new Problem(
+        'unauthorized',
+        'this vault does not know the machine token: enrol the machine again',
+        {},
+        { 'www-authenticate': 'Bearer' },
+      );
     const [oldest] = this.machines.keys();
     if (this.machines.size >= KEPT && oldest !== undefined) this.machines.delete(oldest);
     this.machines.set(hash, found);
@@ -73,16 +98,38 @@ export class Access {
   /** Checks the signature over the whole request, its time and its nonce, and that the machine is not revoked. Throws a Problem (401, 403). */
   async authenticate(request: FastifyRequest, machine: MachineIdentity): Promise<void> {
     const { headers } = request;
-    const signed = parseRequestHeaders({ time: one(headers['nd7-time']), nonce: one(headers['nd7-nonce']), signature: one(headers['nd7-request-signature']) });
-    if (signed === undefined) throw new Problem('bad-request-signature', 'a machine’s request carries nd7-time, nd7-nonce and nd7-request-signature');
+    const signed = parseRequestHeaders({
+      time: one(headers['nd7-time']),
+      nonce: one(headers['nd7-nonce']),
+      signature: one(headers['nd7-request-signature']),
+    });
+    if (signed === undefined)
+      throw new Problem(
+        'bad-request-signature',
+        'a machine’s request carries nd7-time, nd7-nonce and nd7-request-signature',
+      );
     const now = this.clock.now();
     if (Math.abs(Date.parse(signed.time) - now) > REQUEST_WINDOW) {
-      throw new Problem('stale-request', `the request is of ${signed.time}, it is ${new Date(now).toISOString()} here: set the machine’s clock`);
+      throw new Problem(
+        'stale-request',
+        `the request is of ${signed.time}, it is ${new Date(now).toISOString()} here: set the machine’s clock`,
+      );
     }
-    const message = requestMessage(request.method, request.url, sha256Hex(bodyBytes(request)), signed.time, signed.nonce);
+    const message = requestMessage(
+      request.method,
+      request.url,
+      sha256Hex(bodyBytes(request)),
+      signed.time,
+      signed.nonce,
+    );
     const key = fromHex(machine.machine);
-    const [good] = key === undefined ? [false] : await verifySignatures([{ key, message, signature: signed.signature }]);
-    if (good !== true) throw new Problem('bad-request-signature', 'the signature over the request is not by the machine key of this token');
+    const [good] =
+      key === undefined ? [false] : await verifySignatures([{ key, message, signature: signed.signature }]);
+    if (good !== true)
+      throw new Problem(
+        'bad-request-signature',
+        'the signature over the request is not by the machine key of this token',
+      );
     const { fresh, revoked } = await this.store.useNonce(machine, signed.nonce, new Date(now));
     if (!fresh) throw new Problem('replayed', 'this nonce was used before: sign each request anew');
     if (revoked) throw new Problem('revoked', 'this machine was revoked; it can be enrolled again under a new key');
@@ -92,4 +139,3 @@ export class Access {
 function one(header: string | string[] | undefined): string | undefined {
   return typeof header === 'string' ? header : undefined;
 }
-

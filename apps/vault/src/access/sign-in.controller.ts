@@ -31,10 +31,15 @@ export class SignInController {
 
   @Api('signIn')
   @HttpCode(200)
-  async signIn(@Req() request: FastifyRequest, @Res({ passthrough: true }) reply: FastifyReply, @Body(new Valid(SignInRequest)) body: SignInRequest): Promise<Me> {
+  async signIn(
+    @Req() request: FastifyRequest,
+    @Res({ passthrough: true }) reply: FastifyReply,
+    @Body(new Valid(SignInRequest)) body: SignInRequest,
+  ): Promise<Me> {
     this.sameOrigin(request);
     const reader = await this.store.readerOfToken(tokenHash(body.token.trim()));
-    if (reader === undefined) throw new Problem('unauthorized', 'this vault does not know the reader token, or it has expired');
+    if (reader === undefined)
+      throw new Problem('unauthorized', 'this vault does not know the reader token, or it has expired');
     const secret = newSecret(this.random);
     await this.store.signIn(reader, tokenHash(secret), new Date(this.clock.now() + HOURS_SIGNED_IN * 3_600_000));
     this.setCookie(reply, secret, HOURS_SIGNED_IN * 3600);
@@ -52,12 +57,20 @@ export class SignInController {
   }
 
   private async meOf(reader: ReaderIdentity): Promise<Me> {
-    return { team: reader.team, reader: reader.reader, origin: this.log.origin(reader.team), vkey: await this.log.vkey(reader.team) };
+    return {
+      team: reader.team,
+      reader: reader.reader,
+      origin: this.log.origin(reader.team),
+      vkey: await this.log.vkey(reader.team),
+    };
   }
 
   private setCookie(reply: FastifyReply, value: string, seconds: number): void {
     const secure = this.config.publicUrl?.startsWith('https:') === true ? '; Secure' : '';
-    reply.header('set-cookie', `${COOKIE}=${value}; Path=/; Max-Age=${String(seconds)}; HttpOnly; SameSite=Strict${secure}`);
+    reply.header(
+      'set-cookie',
+      `${COOKIE}=${value}; Path=/; Max-Age=${String(seconds)}; HttpOnly; SameSite=Strict${secure}`,
+    );
   }
 
   /** A browser says which page a POST comes from; another site’s page must not sign anybody in or out. */

@@ -26,7 +26,9 @@ export function newId(prefix: 'u' | 'i', random: Random): string {
 }
 
 /** The bearer token of a request, if it has one of these forms. */
-export function bearerToken(authorization: string | undefined): { kind: 'machine' | 'reader'; token: string } | undefined {
+export function bearerToken(
+  authorization: string | undefined,
+): { kind: 'machine' | 'reader'; token: string } | undefined {
   const [, token, letter] = /^bearer +(nd7([mr])1_[A-Za-z0-9_-]{43})$/i.exec(authorization ?? '') ?? [];
   return token === undefined ? undefined : { kind: letter === 'm' ? 'machine' : 'reader', token };
 }

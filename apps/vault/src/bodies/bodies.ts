@@ -33,7 +33,10 @@ export class PostgresBodies extends Bodies {
   }
 
   async get(team: string, name: string): Promise<Buffer | undefined> {
-    const [row] = await this.db.tenant(team, (tx) => tx<{ sealed: Buffer }[]>`select sealed from nd7.body where hash = ${name}`);
+    const [row] = await this.db.tenant(
+      team,
+      (tx) => tx<{ sealed: Buffer }[]>`select sealed from nd7.body where hash = ${name}`,
+    );
     return row !== undefined && bodyName(row.sealed) === name ? row.sealed : undefined;
   }
 }

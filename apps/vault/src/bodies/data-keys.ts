@@ -44,12 +44,17 @@ export class DataKeys {
     );
     if (row === undefined) return undefined;
     const key = unwrapKey(this.teamKey(place.team, row.team_key), row.wrapped, place);
-    if (key === undefined) throw new KeyFileError('format', `the data key of a session of team ${place.team} was not wrapped by its sealing key ${row.team_key}`);
+    if (key === undefined)
+      throw new KeyFileError(
+        'format',
+        `the data key of a session of team ${place.team} was not wrapped by its sealing key ${row.team_key}`,
+      );
     return key;
   }
 
   private async make(place: SessionPlace): Promise<Buffer> {
-    const name = sealingKeys(this.config.keys, place.team).at(-1) ?? createSealingKey(this.config.keys, place.team, this.random);
+    const name =
+      sealingKeys(this.config.keys, place.team).at(-1) ?? createSealingKey(this.config.keys, place.team, this.random);
     const wrapped = wrapKey(this.teamKey(place.team, name), this.random(32), place, this.random);
     await this.db.tenant(
       place.team,

@@ -37,7 +37,11 @@ export function createSealingKey(keys: string, team: string, random: Random): st
   const folder = folderOf(keys, team);
   mkdirSync(folder, { recursive: true, mode: 0o700 });
   const name = String(Number(sealingKeys(keys, team).at(-1) ?? '0') + 1).padStart(4, '0');
-  const fd = openSync(join(folder, `${name}.key`), constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL | constants.O_NOFOLLOW, 0o600);
+  const fd = openSync(
+    join(folder, `${name}.key`),
+    constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL | constants.O_NOFOLLOW,
+    0o600,
+  );
   try {
     writeSync(fd, `${Buffer.from(random(32)).toString('hex')}\n`);
     fsyncSync(fd);
@@ -55,17 +59,26 @@ export function loadSealingKey(keys: string, team: string, name: string): Buffer
   try {
     fd = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK);
   } catch {
-    throw new KeyFileError('missing', `the sealing key ${path} is not there: bodies of team ${team} cannot be opened without it; restore it from its backup`);
+    throw new KeyFileError(
+      'missing',
+      `the sealing key ${path} is not there: bodies of team ${team} cannot be opened without it; restore it from its backup`,
+    );
   }
   try {
     const { mode, uid } = fstatSync(fd);
     const self = process.geteuid?.();
-    if (self !== undefined && uid !== self) throw new KeyFileError('permissions', `the sealing key ${path} belongs to user ${String(uid)}: chown ${String(self)} ${path}`);
-    if ((mode & 0o077) !== 0) throw new KeyFileError('permissions', `others have rights to the sealing key ${path}: chmod 600 ${path}`);
+    if (self !== undefined && uid !== self)
+      throw new KeyFileError(
+        'permissions',
+        `the sealing key ${path} belongs to user ${String(uid)}: chown ${String(self)} ${path}`,
+      );
+    if ((mode & 0o077) !== 0)
+      throw new KeyFileError('permissions', `others have rights to the sealing key ${path}: chmod 600 ${path}`);
     const text = Buffer.alloc(128);
     const length = readSync(fd, text, 0, text.length, 0);
     const hex = text.subarray(0, length).toString('latin1').trimEnd();
-    if (!/^[0-9a-f]{64}$/.test(hex)) throw new KeyFileError('format', `${path} is not a sealing key: it must hold 64 hex digits`);
+    if (!/^[0-9a-f]{64}$/.test(hex))
+      throw new KeyFileError('format', `${path} is not a sealing key: it must hold 64 hex digits`);
     return Buffer.from(hex, 'hex');
   } finally {
     closeSync(fd);

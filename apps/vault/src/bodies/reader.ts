@@ -22,7 +22,9 @@ export class BodyReader {
       (tx) => tx<{ to: number; head: string; body: string }[]>`
         select to_entry as "to", head, body from nd7.segment where machine = ${machine} and session = ${session} and from_entry = ${from}`,
     );
-    return row === undefined ? undefined : this.open({ team, machine, session, from, to: row.to, head: row.head }, row.body);
+    return row === undefined
+      ? undefined
+      : this.open({ team, machine, session, from, to: row.to, head: row.head }, row.body);
   }
 
   async open(place: BodyPlace, name: string): Promise<Exclude<OpenedBody, undefined>> {

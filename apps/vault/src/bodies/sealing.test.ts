@@ -53,7 +53,10 @@ describe('a sealing key file', () => {
 
   it('is made 0600, numbered, and never written over', () => {
     const keys = folder();
-    expect([createSealingKey(keys, 'acme', systemRandom), createSealingKey(keys, 'acme', systemRandom)]).toEqual(['0001', '0002']);
+    expect([createSealingKey(keys, 'acme', systemRandom), createSealingKey(keys, 'acme', systemRandom)]).toEqual([
+      '0001',
+      '0002',
+    ]);
     expect(sealingKeys(keys, 'acme')).toEqual(['0001', '0002']);
     expect(sealingKeys(keys, 'other')).toEqual([]);
     expect(statSync(join(keys, 'sealing/acme/0001.key')).mode & 0o777).toBe(0o600);

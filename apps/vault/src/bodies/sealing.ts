@@ -38,8 +38,10 @@ function open(key: Uint8Array, sealed: Uint8Array, associated: string): Buffer |
   }
 }
 
-const bodyText = (p: BodyPlace): string => `nd7/body/v1\n${p.team}\n${p.machine}\n${p.session}\n${String(p.from)} ${String(p.to)}\n${p.head}\n`;
-const keyText = (p: Pick<BodyPlace, 'team' | 'machine' | 'session'>): string => `nd7/data-key/v1\n${p.team}\n${p.machine}\n${p.session}\n`;
+const bodyText = (p: BodyPlace): string =>
+  `nd7/body/v1\n${p.team}\n${p.machine}\n${p.session}\n${String(p.from)} ${String(p.to)}\n${p.head}\n`;
+const keyText = (p: Pick<BodyPlace, 'team' | 'machine' | 'session'>): string =>
+  `nd7/data-key/v1\n${p.team}\n${p.machine}\n${p.session}\n`;
 
 export function sealBody(key: Uint8Array, compressed: Uint8Array, place: BodyPlace, random: Random): Buffer {
   return seal(key, compressed, bodyText(place), random);
@@ -49,10 +51,19 @@ export function openBody(key: Uint8Array, sealed: Uint8Array, place: BodyPlace):
   return open(key, sealed, bodyText(place));
 }
 
-export function wrapKey(teamKey: Uint8Array, key: Uint8Array, place: Pick<BodyPlace, 'team' | 'machine' | 'session'>, random: Random): Buffer {
+export function wrapKey(
+  teamKey: Uint8Array,
+  key: Uint8Array,
+  place: Pick<BodyPlace, 'team' | 'machine' | 'session'>,
+  random: Random,
+): Buffer {
   return seal(teamKey, key, keyText(place), random);
 }
 
-export function unwrapKey(teamKey: Uint8Array, wrapped: Uint8Array, place: Pick<BodyPlace, 'team' | 'machine' | 'session'>): Buffer | undefined {
+export function unwrapKey(
+  teamKey: Uint8Array,
+  wrapped: Uint8Array,
+  place: Pick<BodyPlace, 'team' | 'machine' | 'session'>,
+): Buffer | undefined {
   return open(teamKey, wrapped, keyText(place));
 }

@@ -57,7 +57,10 @@ export function failure(error: unknown): { exit: number; lines: readonly string[
     return { exit: 1, lines: ['the database has no tables of this vault yet: run `nd7-vault migrate`'] };
   }
   if (typeof code === 'string' && /^(ECONN|ENOENT|CONNECT)/.test(code)) {
-    return { exit: 1, lines: [`the database cannot be reached (${code}): is it running, and is ND7_DATABASE_URL right?`] };
+    return {
+      exit: 1,
+      lines: [`the database cannot be reached (${code}): is it running, and is ND7_DATABASE_URL right?`],
+    };
   }
   return { exit: 1, lines: [message ?? String(error)] };
 }

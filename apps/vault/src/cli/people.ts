@@ -23,40 +23,66 @@ export function duration(text: string): number {
 }
 
 /** Makes a one-time enrolment token of a team. */
-export async function createEnrolment(io: AdminIo, team: string, forMs: number): Promise<{ token: string; expires: string }> {
+export async function createEnrolment(
+  io: AdminIo,
+  team: string,
+  forMs: number,
+): Promise<{ token: string; expires: string }> {
   await requireTeam(io, team);
   const vkey = (await io.database().tenant(team, (tx) => readVkeys(tx, team))).at(-1);
-  if (vkey === undefined) throw new CommandError(1, `team ${team} has no log yet: run \`nd7-vault team create ${team}\` again`);
+  if (vkey === undefined)
+    throw new CommandError(1, `team ${team} has no log yet: run \`nd7-vault team create ${team}\` again`);
   const [secret, vkeyHash] = [newSecret(systemRandom), sha256Hex(Buffer.from(vkey, 'utf8'))];
   const expires = new Date(systemClock.now() + forMs);
-  await io.database().tenant(team, (tx) => tx`
-    insert into nd7.enrolment (team, secret_hash, vkey_hash, expires) values (${team}, ${tokenHash(secret)}, ${vkeyHash}, ${expires})`);
+  await io.database().tenant(
+    team,
+    (tx) => tx`
+    insert into nd7.enrolment (team, secret_hash, vkey_hash, expires) values (${team}, ${tokenHash(secret)}, ${vkeyHash}, ${expires})`,
+  );
   return { token: `nd7e1_${secret}_${vkeyHash}`, expires: expires.toISOString() };
 }
 
 /** Makes a reader of a team and a token for it. */
-export async function createReader(io: AdminIo, team: string, options: { name?: string; forMs?: number } = {}): Promise<{ reader: string; token: string }> {
+export async function createReader(
+  io: AdminIo,
+  team: string,
+  options: { name?: string; forMs?: number } = {},
+): Promise<{ reader: string; token: string }> {
   await requireTeam(io, team);
   const [reader, token] = [newId('u', systemRandom), newReaderToken(systemRandom)];
   const expires = options.forMs === undefined ? null : new Date(systemClock.now() + options.forMs);
   await io.database().tenant(team, async (tx) => {
     await tx`insert into nd7.reader (team, reader) values (${team}, ${reader})`;
-    if (options.name !== undefined) await tx`insert into nd7.reader_name (team, reader, name) values (${team}, ${reader}, ${options.name})`;
+    if (options.name !== undefined)
+      await tx`insert into nd7.reader_name (team, reader, name) values (${team}, ${reader}, ${options.name})`;
     await tx`insert into nd7.reader_token (team, token_hash, reader, expires) values (${team}, ${tokenHash(token)}, ${reader}, ${expires})`;
   });
   return { reader, token };
 }
 
 /** Revokes a machine from a time on: a statement in the log, and no segment after the commit, on any replica. */
-export async function revokeMachine(io: AdminIo, team: string, machine: string, options: { since?: Date; by?: string } = {}): Promise<{ since: string }> {
+export async function revokeMachine(
+  io: AdminIo,
+  team: string,
+  machine: string,
+  options: { since?: Date; by?: string } = {},
+): Promise<{ since: string }> {
   await requireTeam(io, team);
-  if (!isHex(machine, 32)) throw new CommandError(2, 'a machine is named by its public key, 64 hex digits (nd7-vault machine list)');
+  if (!isHex(machine, 32))
+    throw new CommandError(2, 'a machine is named by its public key, 64 hex digits (nd7-vault machine list)');
   const now = systemClock.now();
   const since = options.since ?? new Date(now);
   const by = options.by ?? OPERATOR;
   if (!/^u_[0-9a-f]{32}$/.test(by)) throw new CommandError(2, '--by takes an opaque id, u_ and 32 hex digits');
   const origin = `${io.config().name}/${team}`;
-  const statement = formatStatement({ type: 'revoke', origin, machine, since: formatTime(since.getTime()), by, received: formatTime(now) });
+  const statement = formatStatement({
+    type: 'revoke',
+    origin,
+    machine,
+    since: formatTime(since.getTime()),
+    by,
+    received: formatTime(now),
+  });
   await io.database().tenant(team, async (tx) => {
     const known = await tx`select 1 from nd7.machine where machine = ${machine}`;
     if (known.length === 0) throw new CommandError(1, `team ${team} has no machine ${machine}`);
@@ -93,7 +119,10 @@ export function registerPeople(program: Command, run: Run): void {
     .action((options: { team: string; name?: string; expires?: number }) =>
       run(async (io) => {
         const { team, name, expires } = options;
-        const made = await createReader(io, team, { ...(name === undefined ? {} : { name }), ...(expires === undefined ? {} : { forMs: expires }) });
+        const made = await createReader(io, team, {
+          ...(name === undefined ? {} : { name }),
+          ...(expires === undefined ? {} : { forMs: expires }),
+        });
         io.out(made.token);
         io.json({ team, ...made });
       }),
@@ -105,9 +134,13 @@ export function registerPeople(program: Command, run: Run): void {
     .action((id: string, options: { team: string }) =>
       run(async (io) => {
         await requireTeam(io, options.team);
-        const rows = await io.database().tenant(options.team, (tx) => tx`
-          insert into nd7.reader_revocation (team, reader) select team, reader from nd7.reader where reader::text = ${id} on conflict do nothing returning 1`);
-        if (rows.length === 0) throw new CommandError(1, `team ${options.team} has no reader ${id} that is not revoked`);
+        const rows = await io.database().tenant(
+          options.team,
+          (tx) => tx`
+          insert into nd7.reader_revocation (team, reader) select team, reader from nd7.reader where reader::text = ${id} on conflict do nothing returning 1`,
+        );
+        if (rows.length === 0)
+          throw new CommandError(1, `team ${options.team} has no reader ${id} that is not revoked`);
         io.out(`reader ${id} is revoked`);
         io.json({ team: options.team, reader: id, revoked: true });
       }),
@@ -124,10 +157,16 @@ function registerMachine(program: Command, run: Run): void {
     .action((options: { team: string }) =>
       run(async (io) => {
         await requireTeam(io, options.team);
-        const rows = await io.database().tenant(options.team, (tx) => tx<{ machine: string; name: string | null; revoked: Date | null }[]>`
+        const rows = await io.database().tenant(
+          options.team,
+          (tx) => tx<{ machine: string; name: string | null; revoked: Date | null }[]>`
           select m.machine, n.name, (select min(since) from nd7.machine_revocation r where r.machine = m.machine) as revoked
-          from nd7.machine m left join nd7.machine_name n on n.machine = m.machine order by m.enrolled`);
-        for (const row of rows) io.out(`${row.machine}  ${row.name ?? ''}${row.revoked === null ? '' : `  revoked since ${row.revoked.toISOString()}`}`);
+          from nd7.machine m left join nd7.machine_name n on n.machine = m.machine order by m.enrolled`,
+        );
+        for (const row of rows)
+          io.out(
+            `${row.machine}  ${row.name ?? ''}${row.revoked === null ? '' : `  revoked since ${row.revoked.toISOString()}`}`,
+          );
         io.json({ machines: rows });
       }),
     );
@@ -140,8 +179,12 @@ function registerMachine(program: Command, run: Run): void {
     .action((id: string, options: { team: string; since?: string; by?: string }) =>
       run(async (io) => {
         const since = options.since === undefined ? undefined : new Date(options.since);
-        if (since !== undefined && Number.isNaN(since.getTime())) throw new CommandError(2, '--since is not a time: write it as 2026-11-29T19:41:00Z');
-        const made = await revokeMachine(io, options.team, id, { ...(since === undefined ? {} : { since }), ...(options.by === undefined ? {} : { by: options.by }) });
+        if (since !== undefined && Number.isNaN(since.getTime()))
+          throw new CommandError(2, '--since is not a time: write it as 2026-11-29T19:41:00Z');
+        const made = await revokeMachine(io, options.team, id, {
+          ...(since === undefined ? {} : { since }),
+          ...(options.by === undefined ? {} : { by: options.by }),
+        });
         io.out(`machine ${id} is revoked since ${made.since}`);
         io.json({ team: options.team, machine: id, ...made });
       }),

@@ -25,15 +25,22 @@ async function run(args: string[], over: NodeJS.ProcessEnv = {}): Promise<Ran> {
 beforeAll(async () => {
   const folder = mkdtempSync(join(tmpdir(), 'nd7-cli-'));
   env = {
-    PATH: process.env['PATH'], ND7_DATABASE_URL: await testDatabase(), ND7_VAULT_NAME: 'vault.test', ND7_VAULT_KEYS: join(folder, 'keys'), ND7_VAULT_PORT: '0',
-    ND7_DASHBOARD_DIR: join(folder, 'none'), ND7_LOG_LEVEL: 'info',
+    PATH: process.env['PATH'],
+    ND7_DATABASE_URL: await testDatabase(),
+    ND7_VAULT_NAME: 'vault.test',
+    ND7_VAULT_KEYS: join(folder, 'keys'),
+    ND7_VAULT_PORT: '0',
+    ND7_DASHBOARD_DIR: join(folder, 'none'),
+    ND7_LOG_LEVEL: 'info',
   };
 }, 60_000);
 
 describe('nd7-vault', () => {
   it('says what is wrong in one line each, and exits 2', async () => {
     expect(await run(['check'], { ND7_VAULT_NAME: '', ND7_VAULT_PORT: 'x' })).toEqual({
-      code: 2, out: '', err: 'nd7-vault: ND7_VAULT_NAME is not set\nnd7-vault: ND7_VAULT_PORT is "x": must be a whole number from 0 to 65535\n',
+      code: 2,
+      out: '',
+      err: 'nd7-vault: ND7_VAULT_NAME is not set\nnd7-vault: ND7_VAULT_PORT is "x": must be a whole number from 0 to 65535\n',
     });
     const unknown = await run(['frobnicate']);
     expect([unknown.code, unknown.err]).toEqual([2, expect.stringContaining("unknown command 'frobnicate'")]);
@@ -58,7 +65,9 @@ describe('nd7-vault', () => {
     const again = JSON.parse((await run(['team', 'create', 'acme', '--json'])).out) as Record<string, unknown>;
     expect(again).toEqual({ ...made, created: false });
     expect((await run(['team', 'list'])).out).toBe('acme\n');
-    expect((JSON.parse((await run(['enrolment', 'create', '--team', 'acme', '--json'])).out) as { token: string }).token).toMatch(/^nd7e1_[A-Za-z0-9_-]{43}_[0-9a-f]{64}$/);
+    expect(
+      (JSON.parse((await run(['enrolment', 'create', '--team', 'acme', '--json'])).out) as { token: string }).token,
+    ).toMatch(/^nd7e1_[A-Za-z0-9_-]{43}_[0-9a-f]{64}$/);
     expect((await run(['reader', 'create', '--team', 'acme'])).out).toMatch(/^nd7r1_[A-Za-z0-9_-]{43}\n$/);
     expect(statSync(String(env['ND7_VAULT_KEYS'])).mode & 0o777).toBe(0o700);
   });

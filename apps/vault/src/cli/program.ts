@@ -14,15 +14,24 @@ export interface Streams {
   err(text: string): void;
 }
 
-const PROCESS: Streams = { out: (text) => void process.stdout.write(text), err: (text) => void process.stderr.write(text) };
+const PROCESS: Streams = {
+  out: (text) => void process.stdout.write(text),
+  err: (text) => void process.stderr.write(text),
+};
 
 /** Runs one command line and resolves with its exit code. */
-export async function runCli(args: readonly string[], env: NodeJS.ProcessEnv, streams: Streams = PROCESS): Promise<number> {
+export async function runCli(
+  args: readonly string[],
+  env: NodeJS.ProcessEnv,
+  streams: Streams = PROCESS,
+): Promise<number> {
   const io = new AdminIo(env, args.includes('--json'), (text) => streams.out(text));
   let exit = 0;
   const run = async (work: (io: AdminIo) => Promise<void>): Promise<void> => work(io);
   const program = new Command('nd7-vault')
-    .description('The nd7 vault: takes segments, signs a log per team, gives receipts. Configured by environment (docs/operate.md).')
+    .description(
+      'The nd7 vault: takes segments, signs a log per team, gives receipts. Configured by environment (docs/operate.md).',
+    )
     .version(VERSION)
     .option('--json', 'one JSON object on stdout, for programs')
     .configureOutput({ writeOut: (text) => streams.out(text), writeErr: (text) => streams.err(text) })
@@ -41,13 +50,19 @@ export async function runCli(args: readonly string[], env: NodeJS.ProcessEnv, st
     .action(() =>
       run(async () => {
         const applied = await migrate(io.config().ownerUrl);
-        io.out(applied.length === 0 ? 'nothing to do: the database is up to date' : applied.map((name) => `applied ${name}`).join('\n'));
+        io.out(
+          applied.length === 0
+            ? 'nothing to do: the database is up to date'
+            : applied.map((name) => `applied ${name}`).join('\n'),
+        );
         io.json({ applied });
       }),
     );
   program
     .command('check')
-    .description('look whether every guard of the database is there, and make every log again from its leaves and compare')
+    .description(
+      'look whether every guard of the database is there, and make every log again from its leaves and compare',
+    )
     .option('--team <name>', 'only this team’s log')
     .option('--receipts <n>', 'how many receipts of each log to make again', Number, 64)
     .action((options: { team?: string; receipts: number }) =>
@@ -65,7 +80,8 @@ export async function runCli(args: readonly string[], env: NodeJS.ProcessEnv, st
   registerPeople(program, run);
   registerSignerCommands(program, run);
   // --json may stand behind the command's own words, where people write it.
-  for (const command of allCommands(program)) command.option('--json', 'one JSON object on stdout, for programs').exitOverride();
+  for (const command of allCommands(program))
+    command.option('--json', 'one JSON object on stdout, for programs').exitOverride();
   try {
     await program.parseAsync(args, { from: 'user' });
   } catch (error) {

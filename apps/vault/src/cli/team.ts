@@ -9,14 +9,24 @@ import { AdminIo, CommandError } from './io.js';
 /** Throws unless the team is there. */
 export async function requireTeam(io: AdminIo, team: string): Promise<void> {
   const rows = await io.database().tenant(team, (tx) => tx`select 1 from nd7.team where team = ${team}`);
-  if (rows.length === 0) throw new CommandError(1, `there is no team ${JSON.stringify(team)}: make it with \`nd7-vault team create\``);
+  if (rows.length === 0)
+    throw new CommandError(1, `there is no team ${JSON.stringify(team)}: make it with \`nd7-vault team create\``);
 }
 
 /** Makes a team: its row, its sealing key, its log and signing key. Done again, it completes what is missing. */
-export async function createTeam(io: AdminIo, team: string): Promise<{ created: boolean; origin: string; vkey: string }> {
+export async function createTeam(
+  io: AdminIo,
+  team: string,
+): Promise<{ created: boolean; origin: string; vkey: string }> {
   const { name, keys } = io.config();
-  if (!/^[a-z0-9-]{1,63}$/.test(team)) throw new CommandError(2, `a team is named by 1 to 63 of a-z, 0-9 and dash, and never renamed; ${JSON.stringify(team)} is not`);
-  const added = await io.database().tenant(team, (tx) => tx`insert into nd7.team (team) values (${team}) on conflict do nothing returning 1`);
+  if (!/^[a-z0-9-]{1,63}$/.test(team))
+    throw new CommandError(
+      2,
+      `a team is named by 1 to 63 of a-z, 0-9 and dash, and never renamed; ${JSON.stringify(team)} is not`,
+    );
+  const added = await io
+    .database()
+    .tenant(team, (tx) => tx`insert into nd7.team (team) values (${team}) on conflict do nothing returning 1`);
   if (sealingKeys(keys, team).length === 0) createSealingKey(keys, team, systemRandom);
   const vkey = await createTeamLog(io.config(), io.database(), team);
   return { created: added.length === 1, origin: `${name}/${team}`, vkey };
@@ -30,14 +40,20 @@ export function registerTeam(program: Command, run: (work: (io: AdminIo) => Prom
     .action((name: string) =>
       run(async (io) => {
         const made = await createTeam(io, name);
-        io.out(made.created ? `team ${name} made; its log is ${made.origin}` : `team ${name} exists; its log is ${made.origin}`);
+        io.out(
+          made.created
+            ? `team ${name} made; its log is ${made.origin}`
+            : `team ${name} exists; its log is ${made.origin}`,
+        );
         io.out(`machines pin this key: ${made.vkey}`);
         io.json({ team: name, ...made });
       }),
     );
   team
     .command('new-sealing-key')
-    .description('seal the bodies of sessions to come under a new key of the team; the older keys stay, for what they sealed')
+    .description(
+      'seal the bodies of sessions to come under a new key of the team; the older keys stay, for what they sealed',
+    )
     .requiredOption('--team <name>', 'which team')
     .action((options: { team: string }) =>
       run(async (io) => {
@@ -59,13 +75,20 @@ export function registerTeam(program: Command, run: (work: (io: AdminIo) => Prom
     );
   team
     .command('set <setting> <value>')
-    .description('`policy FILE`: the witness policy that machines are given; `log public|team`: who may read tiles and checkpoints')
+    .description(
+      '`policy FILE`: the witness policy that machines are given; `log public|team`: who may read tiles and checkpoints',
+    )
     .requiredOption('--team <name>', 'which team')
     .action((setting: string, value: string, options: { team: string }) =>
       run(async (io) => {
         await requireTeam(io, options.team);
         const text = settingText(setting, value);
-        await io.database().tenant(options.team, (tx) => tx`insert into nd7.team_setting (team, name, value) values (${options.team}, ${setting}, ${text})`);
+        await io
+          .database()
+          .tenant(
+            options.team,
+            (tx) => tx`insert into nd7.team_setting (team, name, value) values (${options.team}, ${setting}, ${text})`,
+          );
         io.out(`${setting} of team ${options.team} is set`);
         io.json({ team: options.team, setting });
       }),

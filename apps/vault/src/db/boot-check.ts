@@ -3,7 +3,15 @@
 import type { Sql } from 'postgres';
 import type { VaultConfig } from '../config.js';
 import { connect } from './database.js';
-import { FORGETS, KEEPER_FUNCTIONS, KEEPER_INSERTS, MOVES, TRIGGERS, UNIQUE, WITHOUT_TENANT } from './expected-guards.js';
+import {
+  FORGETS,
+  KEEPER_FUNCTIONS,
+  KEEPER_INSERTS,
+  MOVES,
+  TRIGGERS,
+  UNIQUE,
+  WITHOUT_TENANT,
+} from './expected-guards.js';
 import { migrations, pending, type Migration } from './migrate.js';
 
 /** Guards are missing: one line each, saying what and how to mend it. */
@@ -20,13 +28,30 @@ export async function checkGuards(config: Pick<VaultConfig, 'databaseUrl'>): Pro
   const sql = connect(config.databaseUrl, { max: 1 });
   try {
     const [there] = await sql<{ there: boolean }[]>`select to_regclass('nd7.migration') is not null as there`;
-    if (there?.there !== true) throw new GuardError(['the database has no tables of this vault yet: run `nd7-vault migrate`']);
+    if (there?.there !== true)
+      throw new GuardError(['the database has no tables of this vault yet: run `nd7-vault migrate`']);
     const known = migrations();
     const open = pending(known, await sql<{ name: string; hash: string }[]>`select name, hash from nd7.migration`);
-    if (open.length > 0) throw new GuardError([`${String(open.length)} migrations are not applied (${open.map((one) => one.name).join(', ')}): run \`nd7-vault migrate\``]);
-    const found = await Promise.all([roles(sql), tables(sql), rights(sql), policies(sql), triggers(sql), functions(sql, known), constraints(sql), views(sql)]);
+    if (open.length > 0)
+      throw new GuardError([
+        `${String(open.length)} migrations are not applied (${open.map((one) => one.name).join(', ')}): run \`nd7-vault migrate\``,
+      ]);
+    const found = await Promise.all([
+      roles(sql),
+      tables(sql),
+      rights(sql),
+      policies(sql),
+      triggers(sql),
+      functions(sql, known),
+      constraints(sql),
+      views(sql),
+    ]);
     const lines = found.flat();
-    if (lines.length > 0) throw new GuardError([...lines, 'the vault does not start without its guards: find out who removed them, then put them back (infra/postgres/README.md)']);
+    if (lines.length > 0)
+      throw new GuardError([
+        ...lines,
+        'the vault does not start without its guards: find out who removed them, then put them back (infra/postgres/README.md)',
+      ]);
     return await notes(sql);
   } finally {
     await sql.end({ timeout: 5 });
@@ -38,8 +63,12 @@ async function roles(sql: Sql): Promise<string[]> {
     select rolname as name, rolcanlogin or rolsuper or rolbypassrls or rolcreaterole as bad from pg_roles where rolname in ('nd7_app', 'nd7_keeper')`;
   const [member] = await sql<{ member: boolean }[]>`select pg_has_role('nd7_app', 'nd7_keeper', 'member') as member`;
   return [
-    ...['nd7_app', 'nd7_keeper'].filter((name) => !rows.some((row) => row.name === name)).map((name) => `role ${name} is missing`),
-    ...rows.filter((row) => row.bad).map((row) => `role ${row.name} may log in, or has rights that no role of the vault has`),
+    ...['nd7_app', 'nd7_keeper']
+      .filter((name) => !rows.some((row) => row.name === name))
+      .map((name) => `role ${name} is missing`),
+    ...rows
+      .filter((row) => row.bad)
+      .map((row) => `role ${row.name} may log in, or has rights that no role of the vault has`),
     ...(member?.member === true ? ['role nd7_app is a member of nd7_keeper: it could move heads itself'] : []),
   ];
 }
@@ -50,7 +79,9 @@ async function tables(sql: Sql): Promise<string[]> {
       pg_get_userbyid(c.relowner) in ('nd7_app', 'nd7_keeper') as owned, (select count(*) from pg_rewrite r where r.ev_class = c.oid) as rules
     from pg_class c where c.relnamespace = 'nd7'::regnamespace and c.relkind in ('r', 'p')`;
   return rows.flatMap((row) => [
-    ...(row.name in WITHOUT_TENANT || (row.rls && row.forced) ? [] : [`table ${row.name}: row-level security is not enabled and forced`]),
+    ...(row.name in WITHOUT_TENANT || (row.rls && row.forced)
+      ? []
+      : [`table ${row.name}: row-level security is not enabled and forced`]),
     ...(row.owned ? [`table ${row.name} belongs to a role that the service acts as`] : []),
     ...(row.rules > 0 ? [`table ${row.name} has a rewrite rule`] : []),
   ]);
@@ -68,7 +99,9 @@ async function rights(sql: Sql): Promise<string[]> {
     ...rows.flatMap(({ name, held }) => {
       const inserts = !KEEPER_INSERTS.includes(name) && !(name in WITHOUT_TENANT);
       const tooMuch = held.filter((right) => right !== 'INSERT' || !inserts);
-      return tooMuch.length === 0 ? [] : [`role nd7_app has ${tooMuch.join(', ')} on table ${name}: it may insert and select, nothing else`];
+      return tooMuch.length === 0
+        ? []
+        : [`role nd7_app has ${tooMuch.join(', ')} on table ${name}: it may insert and select, nothing else`];
     }),
     ...(schema?.may === true ? ['role nd7_app may create in schema nd7'] : []),
   ];
@@ -77,14 +110,38 @@ async function rights(sql: Sql): Promise<string[]> {
 const TENANT = "(team = current_setting('nd7.team'::text, true))";
 
 async function policies(sql: Sql): Promise<string[]> {
-  const rows = await sql<{ table: string; name: string; qual: string | null; check: string | null; roles: string[]; cmd: string; permissive: string }[]>`
+  const rows = await sql<
+    {
+      table: string;
+      name: string;
+      qual: string | null;
+      check: string | null;
+      roles: string[];
+      cmd: string;
+      permissive: string;
+    }[]
+  >`
     select tablename as table, policyname as name, qual, with_check as check, roles::text[], cmd, permissive from pg_policies where schemaname = 'nd7'`;
-  const names = (await sql<{ name: string }[]>`select relname as name from pg_class where relnamespace = 'nd7'::regnamespace and relkind in ('r', 'p')`).map((row) => row.name);
-  const isTenant = (row: (typeof rows)[number]): boolean => row.name === 'tenant' && row.qual === TENANT && row.check === TENANT && row.cmd === 'ALL' && row.roles.join() === 'public';
-  const isKeepers = (row: (typeof rows)[number]): boolean => row.name.startsWith('keeper_') && row.roles.join() === 'nd7_keeper';
+  const names = (
+    await sql<
+      { name: string }[]
+    >`select relname as name from pg_class where relnamespace = 'nd7'::regnamespace and relkind in ('r', 'p')`
+  ).map((row) => row.name);
+  const isTenant = (row: (typeof rows)[number]): boolean =>
+    row.name === 'tenant' &&
+    row.qual === TENANT &&
+    row.check === TENANT &&
+    row.cmd === 'ALL' &&
+    row.roles.join() === 'public';
+  const isKeepers = (row: (typeof rows)[number]): boolean =>
+    row.name.startsWith('keeper_') && row.roles.join() === 'nd7_keeper';
   return [
-    ...names.filter((name) => !(name in WITHOUT_TENANT) && !rows.some((row) => row.table === name && isTenant(row))).map((name) => `table ${name}: its policy by tenant is missing or changed`),
-    ...rows.filter((row) => !isTenant(row) && !isKeepers(row)).map((row) => `table ${row.table} has a policy that is not the vault’s: ${row.name}`),
+    ...names
+      .filter((name) => !(name in WITHOUT_TENANT) && !rows.some((row) => row.table === name && isTenant(row)))
+      .map((name) => `table ${name}: its policy by tenant is missing or changed`),
+    ...rows
+      .filter((row) => !isTenant(row) && !isKeepers(row))
+      .map((row) => `table ${row.table} has a policy that is not the vault’s: ${row.name}`),
   ];
 }
 
@@ -93,46 +150,77 @@ async function triggers(sql: Sql): Promise<string[]> {
     select c.relname as table, t.tgname as name, t.tgenabled as enabled, t.tgtype as type, p.proname as calls, encode(t.tgargs, 'escape') as args
     from pg_trigger t join pg_class c on c.oid = t.tgrelid join pg_proc p on p.oid = t.tgfoid
     where c.relnamespace = 'nd7'::regnamespace and not t.tgisinternal`;
-  const names = (await sql<{ name: string }[]>`select relname as name from pg_class where relnamespace = 'nd7'::regnamespace and relkind in ('r', 'p')`).map((row) => row.name);
+  const names = (
+    await sql<
+      { name: string }[]
+    >`select relname as name from pg_class where relnamespace = 'nd7'::regnamespace and relkind in ('r', 'p')`
+  ).map((row) => row.name);
   // tgtype: 1 row, 2 before, 8 delete, 16 update, 32 truncate.
   const stands = (table: string, name: string, type: number, args: string): boolean =>
-    rows.some((row) => row.table === table && row.name === name && row.enabled === 'A' && row.type === type && row.calls === 'refuse_change' && row.args === args);
+    rows.some(
+      (row) =>
+        row.table === table &&
+        row.name === name &&
+        row.enabled === 'A' &&
+        row.type === type &&
+        row.calls === 'refuse_change' &&
+        row.args === args,
+    );
   return [
     ...names.flatMap((table) => {
       if (table in WITHOUT_TENANT) return [];
-      const args = [...(MOVES.includes(table) ? ['moves\\000'] : []), ...(FORGETS.includes(table) ? ['forgets\\000'] : [])].join('');
+      const args = [
+        ...(MOVES.includes(table) ? ['moves\\000'] : []),
+        ...(FORGETS.includes(table) ? ['forgets\\000'] : []),
+      ].join('');
       return [
-        ...(stands(table, 'refuse_change', 1 | 2 | 8 | 16, args) ? [] : [`table ${table}: the trigger that refuses UPDATE and DELETE is missing, changed or not ENABLE ALWAYS`]),
-        ...(stands(table, 'refuse_truncate', 2 | 32, '') ? [] : [`table ${table}: the trigger that refuses TRUNCATE is missing, changed or not ENABLE ALWAYS`]),
+        ...(stands(table, 'refuse_change', 1 | 2 | 8 | 16, args)
+          ? []
+          : [`table ${table}: the trigger that refuses UPDATE and DELETE is missing, changed or not ENABLE ALWAYS`]),
+        ...(stands(table, 'refuse_truncate', 2 | 32, '')
+          ? []
+          : [`table ${table}: the trigger that refuses TRUNCATE is missing, changed or not ENABLE ALWAYS`]),
       ];
     }),
-    ...TRIGGERS.filter(([table, name]) => !rows.some((row) => row.table === table && row.name === name && row.enabled === 'A')).map(
-      ([table, name]) => `table ${table}: the trigger ${name} is missing or not ENABLE ALWAYS`,
-    ),
+    ...TRIGGERS.filter(
+      ([table, name]) => !rows.some((row) => row.table === table && row.name === name && row.enabled === 'A'),
+    ).map(([table, name]) => `table ${table}: the trigger ${name} is missing or not ENABLE ALWAYS`),
   ];
 }
 
 async function functions(sql: Sql, known: readonly Migration[]): Promise<string[]> {
-  const rows = await sql<{ name: string; source: string; definer: boolean; owner: string; path: boolean; open: boolean }[]>`
+  const rows = await sql<
+    { name: string; source: string; definer: boolean; owner: string; path: boolean; open: boolean }[]
+  >`
     select p.proname as name, p.prosrc as source, p.prosecdef as definer, pg_get_userbyid(p.proowner) as owner,
       coalesce(p.proconfig::text[] @> array['search_path=nd7, pg_temp'], false) as path,
       exists (select from aclexplode(coalesce(p.proacl, acldefault('f', p.proowner))) a where a.grantee = 0 and a.privilege_type = 'EXECUTE') as open
     from pg_proc p where p.pronamespace = 'nd7'::regnamespace`;
   return [
-    ...KEEPER_FUNCTIONS.filter((name) => !rows.some((row) => row.name === name && row.definer && row.owner === 'nd7_keeper')).map(
-      (name) => `function ${name} is missing or does not belong to nd7_keeper`,
-    ),
-    ...rows.filter((row) => row.definer && (row.owner !== 'nd7_keeper' || !row.path || row.open)).map(
-      (row) => `function ${row.name} runs with its owner’s rights and is not closed: wrong owner, search_path or open to everybody`,
-    ),
-    ...rows.filter((row) => !isAsWritten(row, known)).map((row) => `function ${row.name} is not the one the migrations made`),
+    ...KEEPER_FUNCTIONS.filter(
+      (name) => !rows.some((row) => row.name === name && row.definer && row.owner === 'nd7_keeper'),
+    ).map((name) => `function ${name} is missing or does not belong to nd7_keeper`),
+    ...rows
+      .filter((row) => row.definer && (row.owner !== 'nd7_keeper' || !row.path || row.open))
+      .map(
+        (row) =>
+          `function ${row.name} runs with its owner’s rights and is not closed: wrong owner, search_path or open to everybody`,
+      ),
+    ...rows
+      .filter((row) => !isAsWritten(row, known))
+      .map((row) => `function ${row.name} is not the one the migrations made`),
   ];
 }
 
 /** A function's text stands word for word in the newest migration that makes one of its name. */
 function isAsWritten(row: { name: string; source: string }, known: readonly Migration[]): boolean {
   const made = new RegExp(`create (or replace )?(function|procedure) nd7\\.${row.name}\\b`, 'i');
-  return known.filter((one) => made.test(one.sql)).at(-1)?.sql.includes(row.source) === true;
+  return (
+    known
+      .filter((one) => made.test(one.sql))
+      .at(-1)
+      ?.sql.includes(row.source) === true
+  );
 }
 
 async function constraints(sql: Sql): Promise<string[]> {
@@ -160,7 +248,9 @@ async function notes(sql: Sql): Promise<string[]> {
     select (select rolsuper from pg_roles where rolname = session_user) as superuser, pg_has_role(session_user, 'nd7_keeper', 'usage') as keeper,
       exists (select from pg_class where relnamespace = 'nd7'::regnamespace and pg_get_userbyid(relowner) = session_user) as owner`;
   if (who?.superuser === true || who?.keeper === true || who?.owner === true) {
-    return ['the service logs in as a superuser or as the owner of its tables: good for trying out; give it a login of its own (infra/postgres/README.md)'];
+    return [
+      'the service logs in as a superuser or as the owner of its tables: good for trying out; give it a login of its own (infra/postgres/README.md)',
+    ];
   }
   return [];
 }

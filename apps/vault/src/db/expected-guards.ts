@@ -2,7 +2,9 @@
 // all is the strict one; only exceptions and the constraints that carry a promise are named.
 
 /** Tables without a tenant, and why. */
-export const WITHOUT_TENANT: Readonly<Record<string, string>> = { migration: 'what was applied to the database; belongs to no team' };
+export const WITHOUT_TENANT: Readonly<Record<string, string>> = {
+  migration: 'what was applied to the database; belongs to no team',
+};
 
 /** Tables whose rows the keeper's functions may move; all others refuse every UPDATE. */
 export const MOVES: readonly string[] = ['session'];
@@ -15,8 +17,18 @@ export const KEEPER_INSERTS: readonly string[] = ['session', 'segment', 'segment
 
 /** Functions that must be there, owned by the keeper. */
 export const KEEPER_FUNCTIONS: readonly string[] = [
-  'forget_nonces', 'hold_machine', 'is_public_log', 'is_session_key', 'is_vault_key', 'machine_of_token', 'mark_forked', 'reader_of_cookie', 'reader_of_token',
-  'take_segment', 'team_of_enrolment', 'teams',
+  'forget_nonces',
+  'hold_machine',
+  'is_public_log',
+  'is_session_key',
+  'is_vault_key',
+  'machine_of_token',
+  'mark_forked',
+  'reader_of_cookie',
+  'reader_of_token',
+  'take_segment',
+  'team_of_enrolment',
+  'teams',
 ];
 
 /** Triggers that must fire always, besides the two every table has: [table, trigger]. */

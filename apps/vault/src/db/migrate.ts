@@ -38,10 +38,16 @@ export function pending(known: readonly Migration[], applied: readonly { name: s
   for (const one of applied) {
     const file = byName.get(one.name);
     if (file === undefined) {
-      throw new MigrationError('unknown', `the database was migrated by a newer vault (${one.name}); run that one, migrations only go forward`);
+      throw new MigrationError(
+        'unknown',
+        `the database was migrated by a newer vault (${one.name}); run that one, migrations only go forward`,
+      );
     }
     if (file.hash !== one.hash) {
-      throw new MigrationError('changed', `${one.name} was applied with other text than this program has; a migration is never edited, add a new one`);
+      throw new MigrationError(
+        'changed',
+        `${one.name} was applied with other text than this program has; a migration is never edited, add a new one`,
+      );
     }
   }
   const done = new Set(applied.map((one) => one.name));
@@ -59,7 +65,8 @@ export async function migrate(ownerUrl: string, folder?: string): Promise<string
       return await apply(ownerUrl, known);
     } catch (error) {
       const { code, message } = error as { code?: string; message?: string };
-      const collided = code === '23505' || code === '42710' || (code === 'XX000' && message?.includes('concurrently') === true);
+      const collided =
+        code === '23505' || code === '42710' || (code === 'XX000' && message?.includes('concurrently') === true);
       if (!collided || attempt === 10) throw error;
       await new Promise((next) => setTimeout(next, 50 * attempt));
     }
@@ -80,7 +87,7 @@ async function apply(ownerUrl: string, known: readonly Migration[]): Promise<str
       const names: string[] = [];
       for (const one of pending(known, applied)) {
         try {
-          // eslint-disable-next-line no-restricted-syntax -- the migration runner is the one place that runs text
+          // The one place that runs text.
           await tx.unsafe(one.sql);
         } catch (error) {
           throw Object.assign(error as Error, { message: `${one.name}: ${(error as Error).message}` });

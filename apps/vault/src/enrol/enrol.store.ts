@@ -14,7 +14,11 @@ export class EnrolStore {
   }
 
   /** The secret's state: by whom it was used, and whether it has expired. */
-  async secret(tx: TransactionSql, secretHash: string, now: Date): Promise<{ usedBy: string | null; expired: boolean } | undefined> {
+  async secret(
+    tx: TransactionSql,
+    secretHash: string,
+    now: Date,
+  ): Promise<{ usedBy: string | null; expired: boolean } | undefined> {
     const [row] = await tx<{ usedBy: string | null; expired: boolean }[]>`
       select u.machine as "usedBy", e.expires <= ${now} as expired
       from nd7.enrolment e left join nd7.enrolment_use u using (team, secret_hash)
@@ -40,7 +44,15 @@ export class EnrolStore {
 
   async addMachine(
     tx: TransactionSql,
-    m: { team: string; machine: string; name: string; nameHash: string; signature: string; enrolled: Date; leafId: bigint },
+    m: {
+      team: string;
+      machine: string;
+      name: string;
+      nameHash: string;
+      signature: string;
+      enrolled: Date;
+      leafId: bigint;
+    },
   ): Promise<void> {
     await tx`
       insert into nd7.machine (team, machine, name_hash, signature, enrolled, leaf_id)
@@ -61,7 +73,9 @@ export class EnrolStore {
 
   /** The witness policy a person set for the team, if any. */
   async policy(tx: TransactionSql): Promise<string | undefined> {
-    const [row] = await tx<{ value: string }[]>`select value from nd7.team_setting where name = 'policy' order by id desc limit 1`;
+    const [row] = await tx<
+      { value: string }[]
+    >`select value from nd7.team_setting where name = 'policy' order by id desc limit 1`;
     return row?.value;
   }
 }

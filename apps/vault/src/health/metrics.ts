@@ -7,9 +7,23 @@ const CLASSES = ['intent', 'effect', 'decision', 'recorder', 'unclassified'] as 
 @Injectable()
 export class Metrics {
   readonly registry = new Registry();
-  readonly entries = new Counter({ name: 'nd7_entries_total', help: 'Entries taken', labelNames: ['class'], registers: [this.registry] });
-  readonly segments = new Counter({ name: 'nd7_segments_total', help: 'Segments shipped here, by answer', labelNames: ['answer'], registers: [this.registry] });
-  readonly bytes = new Counter({ name: 'nd7_segment_bytes_total', help: 'Bytes of entries taken, decompressed', registers: [this.registry] });
+  readonly entries = new Counter({
+    name: 'nd7_entries_total',
+    help: 'Entries taken',
+    labelNames: ['class'],
+    registers: [this.registry],
+  });
+  readonly segments = new Counter({
+    name: 'nd7_segments_total',
+    help: 'Segments shipped here, by answer',
+    labelNames: ['answer'],
+    registers: [this.registry],
+  });
+  readonly bytes = new Counter({
+    name: 'nd7_segment_bytes_total',
+    help: 'Bytes of entries taken, decompressed',
+    registers: [this.registry],
+  });
   readonly ingestSeconds = new Histogram({
     name: 'nd7_ingest_seconds',
     help: 'From a segment’s body read to its commit',
@@ -22,9 +36,18 @@ export class Metrics {
     buckets: [0.05, 0.1, 0.2, 0.3, 0.5, 0.75, 1, 2, 5],
     registers: [this.registry],
   });
-  readonly requests = new Counter({ name: 'nd7_requests_total', help: 'Requests by route and status', labelNames: ['route', 'status'], registers: [this.registry] });
+  readonly requests = new Counter({
+    name: 'nd7_requests_total',
+    help: 'Requests by route and status',
+    labelNames: ['route', 'status'],
+    registers: [this.registry],
+  });
   readonly forks = new Counter({ name: 'nd7_forks_total', help: 'Forks found', registers: [this.registry] });
-  readonly ingesting = new Gauge({ name: 'nd7_ingests_in_work', help: 'Segments in work now', registers: [this.registry] });
+  readonly ingesting = new Gauge({
+    name: 'nd7_ingests_in_work',
+    help: 'Segments in work now',
+    registers: [this.registry],
+  });
 
   constructor() {
     collectDefaultMetrics({ register: this.registry });

@@ -10,7 +10,8 @@ export function acceptBodies(fastify: FastifyInstance): void {
   fastify.removeAllContentTypeParsers();
   fastify.addContentTypeParser('*', (request, payload, done) => {
     const limit = routeOf(request)?.limit ?? 0;
-    const tooLarge = (): Problem => new Problem('too-large', `this route takes at most ${String(limit)} bytes`, {}, { connection: 'close' });
+    const tooLarge = (): Problem =>
+      new Problem('too-large', `this route takes at most ${String(limit)} bytes`, {}, { connection: 'close' });
     const declared = Number(request.headers['content-length'] ?? 0);
     if (declared > limit) {
       done(tooLarge());
@@ -45,9 +46,13 @@ export class Valid<T> implements PipeTransform<unknown, T> {
   constructor(private readonly schema: z.ZodType<T>) {}
 
   transform(value: unknown): T {
-    const result = this.schema.safeParse(value === undefined ? undefined : Buffer.isBuffer(value) ? jsonOf(value) : value);
+    const result = this.schema.safeParse(
+      value === undefined ? undefined : Buffer.isBuffer(value) ? jsonOf(value) : value,
+    );
     if (result.success) return result.data;
-    const lines = result.error.issues.slice(0, 5).map((issue) => `${issue.path.map(String).join('.') || 'the body'}: ${issue.message}`);
+    const lines = result.error.issues
+      .slice(0, 5)
+      .map((issue) => `${issue.path.map(String).join('.') || 'the body'}: ${issue.message}`);
     throw new Problem('bad-request', lines.join('; '));
   }
 }

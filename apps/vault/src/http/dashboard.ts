@@ -16,14 +16,18 @@ const HASHED = /^\/assets\//;
 export function serveDashboard(fastify: FastifyInstance, folder: string): void {
   const swagger = dirname(createRequire(import.meta.url).resolve('swagger-ui-dist/package.json'));
   fastify.get('/docs', (_request, reply) => {
-    void reply.header('content-security-policy', DOCS_POLICY).header('content-type', 'text/html; charset=utf-8').send(DOCS_PAGE);
+    void reply
+      .header('content-security-policy', DOCS_POLICY)
+      .header('content-type', 'text/html; charset=utf-8')
+      .send(DOCS_PAGE);
   });
   fastify.get('/docs/start.js', (_request, reply) => {
     void reply.header('content-type', 'text/javascript; charset=utf-8').send(DOCS_SCRIPT);
   });
   fastify.get('/docs/:file', (request, reply) => {
     const { file } = request.params as { file: string };
-    if (!/^swagger-ui(-bundle)?\.(css|js)$/.test(file) || !sendFile(request, reply, swagger, `/${file}`)) nothingHere(reply);
+    if (!/^swagger-ui(-bundle)?\.(css|js)$/.test(file) || !sendFile(request, reply, swagger, `/${file}`))
+      nothingHere(reply);
   });
   fastify.get('/*', (request, reply) => {
     dashboardFile(request, reply, folder);
@@ -42,7 +46,9 @@ function dashboardFile(request: FastifyRequest, reply: FastifyReply, folder: str
   if (!(request.headers.accept ?? '').includes('text/html') || HASHED.test(path)) return nothingHere(reply);
   void reply.header('content-security-policy', PAGE_POLICY).header('cache-control', 'no-cache');
   if (sendFile(request, reply, folder, '/index.html')) return;
-  void reply.type('text/plain; charset=utf-8').send('This vault runs without its dashboard: build apps/dashboard, or set ND7_DASHBOARD_DIR.\n');
+  void reply
+    .type('text/plain; charset=utf-8')
+    .send('This vault runs without its dashboard: build apps/dashboard, or set ND7_DASHBOARD_DIR.\n');
 }
 
 function nothingHere(reply: FastifyReply): void {

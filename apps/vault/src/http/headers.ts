@@ -35,6 +35,8 @@ export function commonHeaders(publicUrl: string | undefined): Record<string, str
     'cross-origin-resource-policy': 'same-origin',
     'permissions-policy': 'camera=(), geolocation=(), microphone=(), payment=(), usb=()',
     'x-frame-options': 'DENY',
-    ...(publicUrl?.startsWith('https:') === true ? { 'strict-transport-security': 'max-age=63072000; includeSubDomains' } : {}),
+    ...(publicUrl?.startsWith('https:') === true
+      ? { 'strict-transport-security': 'max-age=63072000; includeSubDomains' }
+      : {}),
   };
 }

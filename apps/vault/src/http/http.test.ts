@@ -11,7 +11,8 @@ import { TestWorld } from '../testing/vault.fixture.js';
 let world: TestWorld;
 let url: string;
 let machine: TestMachine;
-const get = (path: string, headers: Record<string, string> = {}): Promise<Answer> => call(url, 'GET', path, { headers });
+const get = (path: string, headers: Record<string, string> = {}): Promise<Answer> =>
+  call(url, 'GET', path, { headers });
 const HTML = { accept: 'text/html,application/xhtml+xml' };
 
 beforeAll(async () => {
@@ -30,7 +31,14 @@ beforeAll(async () => {
 afterAll(() => world.close());
 
 describe('the dashboard’s files', () => {
-  it.each(['/', '/sessions', `/machines/${'0'.repeat(64)}/sessions/x.y`, '/verify', '/sign-in?next=%2F', '/index.html'])('page %s is the one document, under the page’s policy', async (path) => {
+  it.each([
+    '/',
+    '/sessions',
+    `/machines/${'0'.repeat(64)}/sessions/x.y`,
+    '/verify',
+    '/sign-in?next=%2F',
+    '/index.html',
+  ])('page %s is the one document, under the page’s policy', async (path) => {
     const answer = await get(path, HTML);
     expect([answer.status, answer.text]).toEqual([200, '<!doctype html><title>nd7</title>']);
     expect(answer.headers.get('content-security-policy')).toBe(PAGE_POLICY);
@@ -51,15 +59,25 @@ describe('the dashboard’s files', () => {
     expect([again.status, again.text]).toEqual([304, '']);
   });
 
-  it.each(['/assets/gone.js', '/.secret', '/../keys/x', '/%2e%2e/%2e%2e/etc/passwd', '/assets/..%2f..%2f.secret', '/assets'])('answers %s with no file', async (path) => {
+  it.each([
+    '/assets/gone.js',
+    '/.secret',
+    '/../keys/x',
+    '/%2e%2e/%2e%2e/etc/passwd',
+    '/assets/..%2f..%2f.secret',
+    '/assets',
+  ])('answers %s with no file', async (path) => {
     const answer = await get(path, { accept: '*/*' });
     expect([answer.status, answer.json['code']]).toEqual([404, 'not-found']);
   });
 
-  it.each(['/v1/nothing', '/t/acme/nothing', '/healthz/x'])('does not answer %s, a path of the API, with a page', async (path) => {
-    const answer = await get(path, HTML);
-    expect([answer.status, answer.headers.get('content-type')]).toEqual([404, 'application/problem+json']);
-  });
+  it.each(['/v1/nothing', '/t/acme/nothing', '/healthz/x'])(
+    'does not answer %s, a path of the API, with a page',
+    async (path) => {
+      const answer = await get(path, HTML);
+      expect([answer.status, answer.headers.get('content-type')]).toEqual([404, 'application/problem+json']);
+    },
+  );
 
   it('answers other methods with a problem', async () => {
     expect((await call(url, 'DELETE', '/v1/sessions')).json['code']).toBe('not-found');
@@ -68,14 +86,17 @@ describe('the dashboard’s files', () => {
 });
 
 describe('every answer', () => {
-  it.each(['/healthz', '/v1/me', '/', '/assets/index-a1.js', '/nothing'])('%s carries the protective headers', async (path) => {
-    const { headers } = await get(path);
-    expect(headers.get('x-content-type-options')).toBe('nosniff');
-    expect(headers.get('referrer-policy')).toBe('no-referrer');
-    expect(headers.get('cross-origin-opener-policy')).toBe('same-origin');
-    expect(headers.get('content-security-policy')).toContain("default-src 'none'");
-    expect(headers.get('x-powered-by')).toBeNull();
-  });
+  it.each(['/healthz', '/v1/me', '/', '/assets/index-a1.js', '/nothing'])(
+    '%s carries the protective headers',
+    async (path) => {
+      const { headers } = await get(path);
+      expect(headers.get('x-content-type-options')).toBe('nosniff');
+      expect(headers.get('referrer-policy')).toBe('no-referrer');
+      expect(headers.get('cross-origin-opener-policy')).toBe('same-origin');
+      expect(headers.get('content-security-policy')).toContain("default-src 'none'");
+      expect(headers.get('x-powered-by')).toBeNull();
+    },
+  );
 });
 
 describe('the API page', () => {
@@ -117,7 +138,9 @@ describe('health, readiness, metrics, logs', () => {
 
   it('log one JSON object a line, without path parameters, tokens or content', () => {
     const lines = world.logged.map((line) => JSON.parse(line) as Record<string, unknown>);
-    expect(lines.some((line) => line['route'] === '/v1/sessions/:session/segments/:from' && line['status'] === 201)).toBe(true);
+    expect(
+      lines.some((line) => line['route'] === '/v1/sessions/:session/segments/:from' && line['status'] === 201),
+    ).toBe(true);
     expect(world.logged.join('')).not.toContain('metrics-session');
     expect(world.logged.join('')).not.toMatch(/nd7[mre]1_/);
   });
@@ -125,12 +148,17 @@ describe('health, readiness, metrics, logs', () => {
 
 describe('overload', () => {
   it('is told to come again, before the body is read', async () => {
-    const small = await world.replica({ ND7_VAULT_MAX_INGESTS: '1', ND7_VAULT_SIGNER_STATE: join(world.folder, 'signer-2') });
+    const small = await world.replica({
+      ND7_VAULT_MAX_INGESTS: '1',
+      ND7_VAULT_SIGNER_STATE: join(world.folder, 'signer-2'),
+    });
     const { hostname, port } = new URL(small.url);
     // A request whose body never comes holds the one place.
     const slow = connect(Number(port), hostname);
     await new Promise<void>((done) => slow.once('connect', () => done()));
-    slow.write(`PUT /v1/sessions/x/segments/0 HTTP/1.1\r\nhost: x\r\nauthorization: Bearer ${machine.token}\r\ncontent-length: 100\r\n\r\n`);
+    slow.write(
+      `PUT /v1/sessions/x/segments/0 HTTP/1.1\r\nhost: x\r\nauthorization: Bearer ${machine.token}\r\ncontent-length: 100\r\n\r\n`,
+    );
     const session = new TestSession(machine.key, 'busy').start().seal();
     const other = Object.assign(Object.create(machine) as TestMachine, { url: small.url });
     let answer = await other.ship(session.id, session.cut(0));
@@ -145,18 +173,24 @@ describe('overload', () => {
 describe('shutting down', () => {
   it('finishes what is in work', async () => {
     const vault = await world.replica({ ND7_VAULT_SIGNER_STATE: join(world.folder, 'signer-3') });
-    const other = Object.assign(Object.create(machine) as TestMachine, { url: vault.url });
     const session = new TestSession(machine.key, 'last').start().more(400);
     // Half of the body is there when the vault is told to stop.
     const [path, body] = ['/v1/sessions/last/segments/0', session.cut(0).bytes];
-    const headers = { ...(await machine.headers('PUT', path, body)), ...encodeClaimHeaders(machine.claim('last', session.cut(0))), 'content-length': String(body.length) };
+    const headers = {
+      ...(await machine.headers('PUT', path, body)),
+      ...encodeClaimHeaders(machine.claim('last', session.cut(0))),
+      'content-length': String(body.length),
+    };
     const shipping = request(`${vault.url}${path}`, { method: 'PUT', headers });
     const shipped = new Promise<number | undefined>((done, fail) => {
       shipping.once('response', (answer) => done(answer.statusCode));
       shipping.once('error', fail);
     });
     shipping.write(body.subarray(0, body.length / 2));
-    const inWork = async (): Promise<boolean> => (await (await fetch(`${vault.url}/metrics`, { headers: { authorization: 'Bearer scrape-me-scrape-me' } })).text()).includes('nd7_ingests_in_work 1');
+    const inWork = async (): Promise<boolean> =>
+      (
+        await (await fetch(`${vault.url}/metrics`, { headers: { authorization: 'Bearer scrape-me-scrape-me' } })).text()
+      ).includes('nd7_ingests_in_work 1');
     while (!(await inWork()));
     const closed = vault.close();
     shipping.end(body.subarray(body.length / 2));

@@ -35,16 +35,26 @@ export function sendProblem(reply: FastifyReply, problem: Problem): void {
     .send(Buffer.from(JSON.stringify(problemDocument(problem.code, problem.detail, problem.extra))));
 }
 
-const BY_STATUS: Partial<Record<number, ProblemCode>> = { 400: 'bad-request', 404: 'not-found', 413: 'too-large', 415: 'bad-request' };
+const BY_STATUS: Partial<Record<number, ProblemCode>> = {
+  400: 'bad-request',
+  404: 'not-found',
+  413: 'too-large',
+  415: 'bad-request',
+};
 
 /** A Problem, or what other layers throw that is a refusal rather than a failure. */
 export function knownProblem(thrown: unknown): Problem | undefined {
   if (thrown instanceof Problem) return thrown;
   const { code, statusCode, message } = thrown as { code?: unknown; statusCode?: unknown; message?: string };
-  if (code === 'log-read-only') return new Problem('read-only', message ?? 'the log is read-only', {}, { 'retry-after': '60' });
+  if (code === 'log-read-only')
+    return new Problem('read-only', message ?? 'the log is read-only', {}, { 'retry-after': '60' });
   // The database is away or full: what was sent is not stored, and the client still has it.
-  if (typeof code === 'string' && /^(CONNECT|CONNECTION_|ECONN|ENOENT|57P0|53)/.test(code)) return busy('the database cannot be reached', 5);
-  const status = thrown instanceof HttpException ? thrown.getStatus() : typeof statusCode === 'number' ? statusCode : 500;
+  if (typeof code === 'string' && /^(CONNECT|CONNECTION_|ECONN|ENOENT|57P0|53)/.test(code))
+    return busy('the database cannot be reached', 5);
+  const status =
+    thrown instanceof HttpException ? thrown.getStatus() : typeof statusCode === 'number' ? statusCode : 500;
   const as = BY_STATUS[status];
-  return as === undefined ? undefined : new Problem(as, as === 'not-found' ? 'there is nothing at this path' : 'the request cannot be read');
+  return as === undefined
+    ? undefined
+    : new Problem(as, as === 'not-found' ? 'there is nothing at this path' : 'the request cannot be read');
 }

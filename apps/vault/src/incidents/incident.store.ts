@@ -19,12 +19,20 @@ export interface NewIncident {
 @Injectable()
 export class IncidentStore {
   async countEvidence(tx: TransactionSql, machine: string, session: string): Promise<number> {
-    const [row] = await tx<{ n: number }[]>`select count(*) as n from nd7.evidence where machine = ${machine} and session = ${session}`;
+    const [row] = await tx<
+      { n: number }[]
+    >`select count(*) as n from nd7.evidence where machine = ${machine} and session = ${session}`;
     return row?.n ?? 0;
   }
 
   /** Keeps a signed claim; undefined when it is kept already. */
-  async addEvidence(tx: TransactionSql, team: string, c: SignedClaim, body: string | null, at: Date): Promise<bigint | undefined> {
+  async addEvidence(
+    tx: TransactionSql,
+    team: string,
+    c: SignedClaim,
+    body: string | null,
+    at: Date,
+  ): Promise<bigint | undefined> {
     const [row] = await tx<{ id: string }[]>`
       insert into nd7.evidence (team, machine, session, from_entry, to_entry, prev, head, signature, received, body)
       values (${team}, ${c.machine}, ${c.session}, ${c.from}, ${c.to}, ${c.prev}, ${c.head}, ${c.signature}, ${at}, ${body})
@@ -34,7 +42,16 @@ export class IncidentStore {
 
   async addFork(
     tx: TransactionSql,
-    f: { team: string; machine: string; session: string; count: number; from: number; evidence: bigint; leafId: bigint; at: Date },
+    f: {
+      team: string;
+      machine: string;
+      session: string;
+      count: number;
+      from: number;
+      evidence: bigint;
+      leafId: bigint;
+      at: Date;
+    },
   ): Promise<void> {
     await tx`
       insert into nd7.fork (team, machine, session, count, from_entry, evidence, received, leaf_id)
@@ -50,7 +67,16 @@ export class IncidentStore {
   /** The vault's own word that a session is over. */
   async addClose(
     tx: TransactionSql,
-    c: { team: string; machine: string; session: string; entries: number; head: string; reason: 'forked' | 'lost'; at: Date; leafId: bigint },
+    c: {
+      team: string;
+      machine: string;
+      session: string;
+      entries: number;
+      head: string;
+      reason: 'forked' | 'lost';
+      at: Date;
+      leafId: bigint;
+    },
   ): Promise<void> {
     await tx`
       insert into nd7.session_statement (team, machine, session, type, entries, head, reason, received, leaf_id)

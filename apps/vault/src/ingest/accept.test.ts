@@ -27,7 +27,13 @@ describe('a segment that goes on where the vault is', () => {
     expect(first.status).toBe(201);
     const verdict = await checkReceiptItself(first.text, { keys: [key] }, verifySignatures);
     expect(verdict.ok).toBe(true);
-    expect(parseReceipt(first.text)?.statement).toMatchObject({ type: 'head', session: session.id, from: 0, to: 2, head: session.heads[2] });
+    expect(parseReceipt(first.text)?.statement).toMatchObject({
+      type: 'head',
+      session: session.id,
+      from: 0,
+      to: 2,
+      head: session.heads[2],
+    });
     const again = await machine.ship(session.id, session.cut(0));
     expect([again.status, again.text]).toEqual([200, first.text]);
   });
@@ -40,14 +46,25 @@ describe('a segment that goes on where the vault is', () => {
     session.more(300); // more than one kernel call is not needed for it to be many
     expect((await machine.ship(session.id, session.cut(6))).status).toBe(201);
     const status = await machine.signed('GET', `/v1/sessions/${session.id}`);
-    expect(status.json).toMatchObject({ entries: 307, next: 307, head: session.heads[307], sealed_to: 306, closed: false, forked: false });
+    expect(status.json).toMatchObject({
+      entries: 307,
+      next: 307,
+      head: session.heads[307],
+      sealed_to: 306,
+      closed: false,
+      forked: false,
+    });
   });
 
   it('may come without compression', async () => {
     const session = fresh().start().seal();
     expect((await machine.ship(session.id, session.cut(0), { plain: true })).status).toBe(201);
     const reader = await world.reader('acme');
-    const body = await machine.fetch('GET', `/v1/machines/${machine.key.publicKey}/sessions/${session.id}/segments/0/body`, { headers: { authorization: `Bearer ${reader.token}`, 'accept-encoding': 'identity' } });
+    const body = await machine.fetch(
+      'GET',
+      `/v1/machines/${machine.key.publicKey}/sessions/${session.id}/segments/0/body`,
+      { headers: { authorization: `Bearer ${reader.token}`, 'accept-encoding': 'identity' } },
+    );
     expect(body.text).toBe(Buffer.from(session.cut(0).bytes).toString('utf8'));
   });
 
@@ -77,7 +94,12 @@ describe('a segment that was cut again', () => {
   let session: TestSession;
   beforeAll(async () => {
     session = fresh().start().seal().more(2).more(2);
-    for (const [from, to] of [[0, 2], [2, 5], [5, 8]] as const) await machine.ship(session.id, session.cut(from, to));
+    for (const [from, to] of [
+      [0, 2],
+      [2, 5],
+      [5, 8],
+    ] as const)
+      await machine.ship(session.id, session.cut(from, to));
   });
 
   it.each([
@@ -112,14 +134,23 @@ describe('a segment that was cut again', () => {
 describe('what was said', () => {
   it('stands in no table in clear', async () => {
     const marker = 'MARKER-of-a-prompt-5f2c';
-    const session = fresh().start({ note: marker }).add({ kind: 'prompt', data: JSON.stringify({ prompt: marker, tool_name: marker.toLowerCase() + ' ' }) }).seal();
+    const session = fresh()
+      .start({ note: marker })
+      .add({ kind: 'prompt', data: JSON.stringify({ prompt: marker, tool_name: marker.toLowerCase() + ' ' }) })
+      .seal();
     expect((await machine.ship(session.id, session.cut(0))).status).toBe(201);
-    const tables = await world.owner<{ name: string }[]>`select quote_ident(relname) as name from pg_class where relnamespace = 'nd7'::regnamespace and relkind = 'r'`;
+    const tables = await world.owner<
+      { name: string }[]
+    >`select quote_ident(relname) as name from pg_class where relnamespace = 'nd7'::regnamespace and relkind = 'r'`;
     expect(tables.length).toBeGreaterThan(20);
     for (const { name } of tables) {
-      const rows = await world.owner<{ found: number }[]>`select count(*)::int as found from ${world.owner.unsafe(`nd7.${name}`)} t where t::text ilike ${`%${marker}%`}`;
+      const rows = await world.owner<
+        { found: number }[]
+      >`select count(*)::int as found from ${world.owner.unsafe(`nd7.${name}`)} t where t::text ilike ${`%${marker}%`}`;
       expect([name, rows[0]?.found]).toEqual([name, 0]);
-      const hex = await world.owner<{ found: number }[]>`select count(*)::int as found from ${world.owner.unsafe(`nd7.${name}`)} t where t::text ilike ${`%${Buffer.from(marker).toString('hex')}%`}`;
+      const hex = await world.owner<
+        { found: number }[]
+      >`select count(*)::int as found from ${world.owner.unsafe(`nd7.${name}`)} t where t::text ilike ${`%${Buffer.from(marker).toString('hex')}%`}`;
       expect([name, hex[0]?.found]).toEqual([name, 0]);
     }
     expect(world.logged.join('')).not.toContain(marker);
@@ -127,9 +158,13 @@ describe('what was said', () => {
 
   it('is indexed by time, class, kind, agent, tool and verdict only', async () => {
     const session = fresh().start();
-    session.add({ kind: 'tool.before', data: '{"tool_name":"mcp__git__push","tool_input":{}}' }).add({ source: 'decision:nd7', kind: 'rule.deny', data: '{"path":"/etc"}' }).seal();
+    session
+      .add({ kind: 'tool.before', data: '{"tool_name":"mcp__git__push","tool_input":{}}' })
+      .add({ source: 'decision:nd7', kind: 'rule.deny', data: '{"path":"/etc"}' })
+      .seal();
     await machine.ship(session.id, session.cut(0));
-    const rows = await world.owner`select seq, class, kind, agent, tool, verdict from nd7.entry where session = ${session.id} order by seq`;
+    const rows =
+      await world.owner`select seq, class, kind, agent, tool, verdict from nd7.entry where session = ${session.id} order by seq`;
     expect(rows.map((row) => Object.values(row))).toEqual([
       ['0', 'recorder', 'session.start', 'claude-code', '', ''],
       ['1', 'intent', 'tool.before', 'claude-code', 'mcp__git__push', ''],

@@ -6,7 +6,7 @@ import { toHex } from '@nd7/entry';
 /** BLAKE3 of each line that is ended by "\n", 64 hex each. */
 export function lineHashes(bytes: Uint8Array, kernel: LineKernel): string[] {
   const hashes: string[] = [];
-  for (let at = 0; at < bytes.length; ) {
+  for (let at = 0; at < bytes.length;) {
     const scan = kernel.scan(bytes.subarray(at, at + MAX_CHUNK));
     for (let i = 0; i < scan.count; i += 1) hashes.push(toHex(scan.hashes.subarray(i * 32, i * 32 + 32)));
     if (scan.consumed === 0) break; // no line ends in this chunk: it is no entry of any log
@@ -22,11 +22,18 @@ export type HashAt = (count: number) => string | undefined;
  * The lowest count at which a claim and its body disagree with what is stored, undefined when they agree wherever both speak. Both may be wrong
  * about each other: what the claim says of its two ends counts as much as what the body holds.
  */
-export function firstDisagreement(claim: { from: number; to: number; prev: string; head: string }, body: readonly string[], stored: HashAt): number | undefined {
+export function firstDisagreement(
+  claim: { from: number; to: number; prev: string; head: string },
+  body: readonly string[],
+  stored: HashAt,
+): number | undefined {
   for (let count = claim.from; count <= claim.to; count += 1) {
     const held = stored(count);
     if (held === undefined) continue;
-    const said = [count === claim.from ? claim.prev : body[count - claim.from - 1], count === claim.to ? claim.head : undefined];
+    const said = [
+      count === claim.from ? claim.prev : body[count - claim.from - 1],
+      count === claim.to ? claim.head : undefined,
+    ];
     if (said.some((hash) => hash !== undefined && hash !== held)) return count;
   }
   return undefined;

@@ -40,8 +40,19 @@ export class Conflicts {
   ) {}
 
   /** Two claims convict; the new one is kept with its unverified body, stated once in the log, and closes the session. */
-  async fork(team: string, claim: SignedClaim, frame: Buffer, count: number, stored: StoredSegment, next: number): Promise<Problem> {
-    const refusal = new Problem('fork', `the machine signed another hash for ${String(count)} entries of this session before; both claims are kept as evidence`, { next });
+  async fork(
+    team: string,
+    claim: SignedClaim,
+    frame: Buffer,
+    count: number,
+    stored: StoredSegment,
+    next: number,
+  ): Promise<Problem> {
+    const refusal = new Problem(
+      'fork',
+      `the machine signed another hash for ${String(count)} entries of this session before; both claims are kept as evidence`,
+      { next },
+    );
     const sealed = await this.seal(team, claim, frame);
     const now = this.clock.now();
     await this.db.tenant(team, async (tx) => {
@@ -51,16 +62,46 @@ export class Conflicts {
       const received = formatTime(now);
       const { origin, machine, session } = claim;
       const claims: [ForkClaim, ForkClaim] = [forkClaim(stored.claim), forkClaim(claim)];
-      const leafId = await this.log.enqueue(tx, team, formatStatement({ type: 'fork', origin, machine, session, count, claims, received }));
-      await this.incidents.addFork(tx, { team, machine, session, count, from: stored.claim.from, evidence, leafId, at: new Date(now) });
+      const leafId = await this.log.enqueue(
+        tx,
+        team,
+        formatStatement({ type: 'fork', origin, machine, session, count, claims, received }),
+      );
+      await this.incidents.addFork(tx, {
+        team,
+        machine,
+        session,
+        count,
+        from: stored.claim.from,
+        evidence,
+        leafId,
+        at: new Date(now),
+      });
       if (await this.incidents.markForked(tx, machine, session, new Date(now))) {
         const held = await this.store.held(tx, machine, session);
         if (held === undefined) return;
         const { entries, head } = held;
-        const closing = await this.log.enqueue(tx, team, formatStatement({ type: 'close', origin, machine, session, entries, head, reason: 'forked', received }));
-        await this.incidents.addClose(tx, { team, machine, session, entries, head, reason: 'forked', at: new Date(now), leafId: closing });
+        const closing = await this.log.enqueue(
+          tx,
+          team,
+          formatStatement({ type: 'close', origin, machine, session, entries, head, reason: 'forked', received }),
+        );
+        await this.incidents.addClose(tx, {
+          team,
+          machine,
+          session,
+          entries,
+          head,
+          reason: 'forked',
+          at: new Date(now),
+          leafId: closing,
+        });
       }
-      await this.incidents.add(tx, { team, kind: 'fork', machine, session, count, evidence, leafId, at: new Date(now) }, this.random);
+      await this.incidents.add(
+        tx,
+        { team, kind: 'fork', machine, session, count, evidence, leafId, at: new Date(now) },
+        this.random,
+      );
     });
     return refusal;
   }
@@ -70,16 +111,29 @@ export class Conflicts {
     const stored = await this.storedHashes(team, claim, Math.min(claim.to, next));
     const body = await this.kernel.use((kernel) => lineHashes(entries.plain, kernel));
     const count = firstDisagreement(claim, body, (at) => stored.get(at));
-    if (count === undefined) return new Problem('overlap', `the vault holds ${String(next)} entries of this session and this agrees with them: go on from there`, { next });
+    if (count === undefined)
+      return new Problem(
+        'overlap',
+        `the vault holds ${String(next)} entries of this session and this agrees with them: go on from there`,
+        { next },
+      );
     const sealed = await this.seal(team, claim, entries.frame);
     const now = this.clock.now();
     await this.db.tenant(team, async (tx) => {
       const evidence = await this.keepEvidence(tx, team, claim, sealed, now);
       if (evidence === undefined) return;
       const { machine, session } = claim;
-      await this.incidents.add(tx, { team, kind: 'disagrees', machine, session, count, evidence, at: new Date(now) }, this.random);
+      await this.incidents.add(
+        tx,
+        { team, kind: 'disagrees', machine, session, count, evidence, at: new Date(now) },
+        this.random,
+      );
     });
-    return new Problem('disagrees', `this disagrees with what the vault holds after ${String(count)} entries; it is kept as evidence`, { next });
+    return new Problem(
+      'disagrees',
+      `this disagrees with what the vault holds after ${String(count)} entries; it is kept as evidence`,
+      { next },
+    );
   }
 
   /** The hash after each count from claim.from to `to`, as far as the stored bodies can be opened. */
@@ -89,7 +143,10 @@ export class Conflicts {
     // One entry before: the hash after `from` entries is the hash of the entry before it.
     for (const one of await this.store.bodiesOf(team, machine, session, Math.max(claim.from - 1, 0), to)) {
       hashes.set(one.to, one.head);
-      const opened = await this.reader.open({ team, machine, session, from: one.from, to: one.to, head: one.head }, one.body);
+      const opened = await this.reader.open(
+        { team, machine, session, from: one.from, to: one.to, head: one.head },
+        one.body,
+      );
       if ('gone' in opened) continue;
       const plain = await inflate(opened.frame, frameContentSize(opened.frame) as number);
       const lines = await this.kernel.use((kernel) => lineHashes(plain, kernel));
@@ -99,15 +156,34 @@ export class Conflicts {
   }
 
   private async seal(team: string, claim: SignedClaim, frame: Buffer): Promise<Buffer | undefined> {
-    const place = { team, machine: claim.machine, session: claim.session, from: claim.from, to: claim.to, head: claim.head };
+    const place = {
+      team,
+      machine: claim.machine,
+      session: claim.session,
+      from: claim.from,
+      to: claim.to,
+      head: claim.head,
+    };
     const key = await this.keys.of(place);
     return key === undefined ? undefined : sealBody(key, frame, place, this.random);
   }
 
   /** Undefined when this very claim is kept already, or enough is. */
-  private async keepEvidence(tx: TransactionSql, team: string, claim: SignedClaim, sealed: Buffer | undefined, now: number): Promise<bigint | undefined> {
+  private async keepEvidence(
+    tx: TransactionSql,
+    team: string,
+    claim: SignedClaim,
+    sealed: Buffer | undefined,
+    now: number,
+  ): Promise<bigint | undefined> {
     if ((await this.incidents.countEvidence(tx, claim.machine, claim.session)) >= MAX_EVIDENCE) return undefined;
-    const id = await this.incidents.addEvidence(tx, team, claim, sealed === undefined ? null : bodyName(sealed), new Date(now));
+    const id = await this.incidents.addEvidence(
+      tx,
+      team,
+      claim,
+      sealed === undefined ? null : bodyName(sealed),
+      new Date(now),
+    );
     if (id !== undefined && sealed !== undefined) await this.bodies.put(tx, team, sealed);
     return id;
   }

@@ -35,8 +35,15 @@ export type Decision =
  * @param held the session, undefined when there is none
  * @param touching every stored segment whose claim speaks of a count that this claim speaks of
  */
-export function decide(claim: SignedClaim, held: HeldSession | undefined, touching: readonly StoredSegment[]): Decision {
-  const stored = touching.find(({ claim: its }) => its.from === claim.from && its.to === claim.to && its.prev === claim.prev && its.head === claim.head);
+export function decide(
+  claim: SignedClaim,
+  held: HeldSession | undefined,
+  touching: readonly StoredSegment[],
+): Decision {
+  const stored = touching.find(
+    ({ claim: its }) =>
+      its.from === claim.from && its.to === claim.to && its.prev === claim.prev && its.head === claim.head,
+  );
   if (stored !== undefined) return { is: 'same', stored };
   const forks = touching.flatMap((one) => {
     const count = isFork(one.claim, claim);

@@ -25,7 +25,12 @@ export interface Examined {
  *
  * @param keyBefore the session key in force before the first entry; null exactly when the segment begins the session
  */
-export async function examine(plain: Uint8Array, claim: SignedClaim, keyBefore: string | null, kernel: LineKernel): Promise<Examined> {
+export async function examine(
+  plain: Uint8Array,
+  claim: SignedClaim,
+  keyBefore: string | null,
+  kernel: LineKernel,
+): Promise<Examined> {
   const index = new EntryIndex(claim.from);
   const result = await walk(plain, {
     session: claim.session,
@@ -38,13 +43,21 @@ export async function examine(plain: Uint8Array, claim: SignedClaim, keyBefore: 
   checkChain(result, claim);
   const [bad] = index.problems;
   if (bad !== undefined) {
-    throw new Problem('bad-member', `entry ${String(bad.seq)}: \`${bad.member}\` is missing or not of its form`, { bad_entry: bad.seq, reason: bad.member });
+    throw new Problem('bad-member', `entry ${String(bad.seq)}: \`${bad.member}\` is missing or not of its form`, {
+      bad_entry: bad.seq,
+      reason: bad.member,
+    });
   }
   checkSeals(result, claim);
   return {
     keyAfter: result.seals.key as string,
     firstKey: keyBefore === null ? result.seals.firstKey : undefined,
-    sessionKeys: [...new Set([...(keyBefore === null && result.seals.firstKey !== undefined ? [result.seals.firstKey] : []), ...index.nextKeys])],
+    sessionKeys: [
+      ...new Set([
+        ...(keyBefore === null && result.seals.firstKey !== undefined ? [result.seals.firstKey] : []),
+        ...index.nextKeys,
+      ]),
+    ],
     index: index.finish(),
   };
 }
@@ -52,13 +65,23 @@ export async function examine(plain: Uint8Array, claim: SignedClaim, keyBefore: 
 function checkChain(result: WalkResult, claim: SignedClaim): void {
   const { bad_entry: bad, reason } = result;
   if (bad !== undefined && reason !== undefined && bad < claim.to) {
-    throw new Problem(reason === 'receipt-mismatch' ? 'head-mismatch' : reason, `entry ${String(bad)} does not check out: ${reason}`, { bad_entry: bad, reason });
+    throw new Problem(
+      reason === 'receipt-mismatch' ? 'head-mismatch' : reason,
+      `entry ${String(bad)} does not check out: ${reason}`,
+      { bad_entry: bad, reason },
+    );
   }
   if (result.lines > claim.to - claim.from) {
-    throw new Problem('bad-claim', `the claim counts ${String(claim.to - claim.from)} entries, the body has ${String(result.lines)}`);
+    throw new Problem(
+      'bad-claim',
+      `the claim counts ${String(claim.to - claim.from)} entries, the body has ${String(result.lines)}`,
+    );
   }
   if (bad !== undefined && reason !== undefined && reason !== 'receipt-mismatch') {
-    throw new Problem(reason, `the body does not end with entry ${String(claim.to - 1)}: ${reason}`, { bad_entry: bad, reason });
+    throw new Problem(reason, `the body does not end with entry ${String(claim.to - 1)}: ${reason}`, {
+      bad_entry: bad,
+      reason,
+    });
   }
   // The walk of a first segment starts from the genesis link whatever the claim says of it.
   if (claim.from === 0 && claim.prev !== genesis(claim.session)) {
@@ -67,9 +90,14 @@ function checkChain(result: WalkResult, claim: SignedClaim): void {
 }
 
 function checkSeals(result: WalkResult, claim: SignedClaim): void {
-  if (result.seals.key === null) throw new Problem('unsealed', 'entry 0 has no key: this vault takes sealed sessions only', { bad_entry: 0 });
+  if (result.seals.key === null)
+    throw new Problem('unsealed', 'entry 0 has no key: this vault takes sealed sessions only', { bad_entry: 0 });
   if (result.seals.sealedTo !== claim.to - 1) {
-    throw new Problem('unsealed', `entry ${String(claim.to - 1)} is the last and no seal: seal each cut before it is shipped`, { bad_entry: claim.to - 1 });
+    throw new Problem(
+      'unsealed',
+      `entry ${String(claim.to - 1)} is the last and no seal: seal each cut before it is shipped`,
+      { bad_entry: claim.to - 1 },
+    );
   }
   if (claim.from === 0 && result.entry0?.machine !== claim.machine) {
     throw new Problem('bad-machine', 'entry 0 names another machine than the one that ships it', { bad_entry: 0 });

@@ -24,7 +24,9 @@ beforeAll(async () => {
 afterAll(() => world.close());
 
 async function leaves(session: string): Promise<string[]> {
-  const rows = await world.owner<{ statement: string }[]>`select statement from nd7.log_queue where statement like ${`%session ${session}\n%`} order by leaf_id`;
+  const rows = await world.owner<
+    { statement: string }[]
+  >`select statement from nd7.log_queue where statement like ${`%session ${session}\n%`} order by leaf_id`;
   return rows.map((row) => row.statement);
 }
 
@@ -45,7 +47,12 @@ const refusal = (answer: Answer): unknown[] => [answer.status, answer.json['code
 describe('a fork: two signed hashes for one count', () => {
   it('is found when the whole session was rewritten, kept with both claims, stated once, and closes the session', async () => {
     const session = await stored();
-    const rewritten = session.branch(1).add({ data: '{"tool_name":"Bash","tool_input":{"command":"true"}}' }).seal().more(2).seal();
+    const rewritten = session
+      .branch(1)
+      .add({ data: '{"tool_name":"Bash","tool_input":{"command":"true"}}' })
+      .seal()
+      .more(2)
+      .seal();
     const second = rewritten.cut(0, 6);
     expect(refusal(await machine.ship(session.id, second))).toEqual([409, 'fork', 6]);
     // The same again: the same answer, and nothing new.
@@ -54,16 +61,28 @@ describe('a fork: two signed hashes for one count', () => {
     const statements = (await leaves(session.id)).map((text) => parseStatement(text));
     expect(statements.map((s) => s?.type)).toEqual(['head', 'head', 'head', 'fork', 'close']);
     const fork = statements[3] as ForkStatement;
-    const [a, b] = fork.claims.map((claim) => ({ origin: fork.origin, machine: fork.machine, session: fork.session, ...claim }));
+    const [a, b] = fork.claims.map((claim) => ({
+      origin: fork.origin,
+      machine: fork.machine,
+      session: fork.session,
+      ...claim,
+    }));
     expect(isFork(a!, b!)).toBe(fork.count);
     expect([fork.count, a?.head, b?.head]).toEqual([6, session.heads[6], rewritten.heads[6]]);
     expect(statements[4]).toMatchObject({ type: 'close', entries: 6, head: session.heads[6], reason: 'forked' });
 
     const [incident] = await incidents(session.id);
     expect(incident).toMatchObject({ kind: 'fork', count: 6, state: 'open' });
-    expect((incident?.['claims'] as { head: string }[]).map((claim) => claim.head)).toEqual([session.heads[6], rewritten.heads[6]]);
-    expect((await machine.fetch('GET', `/v1/incidents/${String(incident?.['id'])}`, { headers: reader })).json).toEqual(incident);
-    const row = await machine.fetch('GET', `/v1/machines/${machine.key.publicKey}/sessions/${session.id}`, { headers: reader });
+    expect((incident?.['claims'] as { head: string }[]).map((claim) => claim.head)).toEqual([
+      session.heads[6],
+      rewritten.heads[6],
+    ]);
+    expect((await machine.fetch('GET', `/v1/incidents/${String(incident?.['id'])}`, { headers: reader })).json).toEqual(
+      incident,
+    );
+    const row = await machine.fetch('GET', `/v1/machines/${machine.key.publicKey}/sessions/${session.id}`, {
+      headers: reader,
+    });
     expect(row.json).toMatchObject({ state: 'forked', close_reason: 'forked', incidents: 1 });
   });
 
@@ -72,7 +91,9 @@ describe('a fork: two signed hashes for one count', () => {
     const second = session.branch(2).add().seal().cut(2, 4);
     const answer = await machine.ship(session.id, { ...second, bytes: Buffer.from('no entry at all\n') });
     expect(refusal(answer)).toEqual([409, 'fork', 6]);
-    const [kept] = await world.owner<{ body: string | null }[]>`select body from nd7.evidence where session = ${session.id}`;
+    const [kept] = await world.owner<
+      { body: string | null }[]
+    >`select body from nd7.evidence where session = ${session.id}`;
     expect(await world.owner`select 1 from nd7.body where hash = ${String(kept?.body)}`).toHaveLength(1);
   });
 
@@ -80,13 +101,31 @@ describe('a fork: two signed hashes for one count', () => {
     ['another prev at from, the same head', (s: TestSession) => ({ ...s.cut(2, 4), prev: '1'.repeat(64) }), 2],
     ['another head at to, the same prev', (s: TestSession) => ({ ...s.cut(2, 4), head: '2'.repeat(64) }), 4],
     ['another genesis link', (s: TestSession) => ({ ...s.cut(0, 2), prev: '3'.repeat(64) }), 0],
-    ['another hash where the vault’s next segment begins', (s: TestSession) => ({ ...s.cut(0, 4), head: '4'.repeat(64) }), 4],
-    ['another prev at the head', (s: TestSession) => ({ ...s.cut(6, 6), to: 8, head: '5'.repeat(64), prev: '6'.repeat(64) }), 6],
-    ['two counts at once: the lower is named', (s: TestSession) => ({ ...s.cut(2, 4), prev: '7'.repeat(64), head: '8'.repeat(64) }), 2],
+    [
+      'another hash where the vault’s next segment begins',
+      (s: TestSession) => ({ ...s.cut(0, 4), head: '4'.repeat(64) }),
+      4,
+    ],
+    [
+      'another prev at the head',
+      (s: TestSession) => ({ ...s.cut(6, 6), to: 8, head: '5'.repeat(64), prev: '6'.repeat(64) }),
+      6,
+    ],
+    [
+      'two counts at once: the lower is named',
+      (s: TestSession) => ({ ...s.cut(2, 4), prev: '7'.repeat(64), head: '8'.repeat(64) }),
+      2,
+    ],
   ])('%s', async (_what, make, count) => {
     const session = await stored();
-    expect(refusal(await machine.ship(session.id, { ...make(session), bytes: session.cut(2, 4).bytes }))).toEqual([409, 'fork', 6]);
-    const forks = (await leaves(session.id)).map((text) => parseStatement(text)).filter((s): s is ForkStatement => s?.type === 'fork');
+    expect(refusal(await machine.ship(session.id, { ...make(session), bytes: session.cut(2, 4).bytes }))).toEqual([
+      409,
+      'fork',
+      6,
+    ]);
+    const forks = (await leaves(session.id))
+      .map((text) => parseStatement(text))
+      .filter((s): s is ForkStatement => s?.type === 'fork');
     expect(forks.map((fork) => fork.count)).toEqual([count]);
   });
 
@@ -112,7 +151,11 @@ describe('a fork: two signed hashes for one count', () => {
     expect(refusal(await machine.ship(session.id, session.cut(6)))).toEqual([409, 'fork', 6]);
     const again = await machine.ship(session.id, session.cut(4, 6));
     expect([again.status, again.text]).toEqual([200, before.text]);
-    expect((await machine.signed('GET', `/v1/sessions/${session.id}`)).json).toMatchObject({ forked: true, closed: true, next: 6 });
+    expect((await machine.signed('GET', `/v1/sessions/${session.id}`)).json).toMatchObject({
+      forked: true,
+      closed: true,
+      next: 6,
+    });
     expect(refusal(await machine.close(session.id, 6, session.heads[6] as string))).toEqual([409, 'fork', 6]);
   });
 
@@ -139,8 +182,16 @@ describe('a segment that disagrees at a count that both claims do not name', () 
   });
 
   it.each([
-    ['only its prev, at the middle of a stored segment', (s: TestSession) => ({ ...s.cut(3, 5), prev: 'd'.repeat(64) }), 3],
-    ['only its head, at the middle of a stored segment', (s: TestSession) => ({ ...s.cut(3, 5), head: 'e'.repeat(64) }), 5],
+    [
+      'only its prev, at the middle of a stored segment',
+      (s: TestSession) => ({ ...s.cut(3, 5), prev: 'd'.repeat(64) }),
+      3,
+    ],
+    [
+      'only its head, at the middle of a stored segment',
+      (s: TestSession) => ({ ...s.cut(3, 5), head: 'e'.repeat(64) }),
+      5,
+    ],
   ])('%s', async (_what, make, count) => {
     const session = await stored();
     expect(refusal(await machine.ship(session.id, make(session)))).toEqual([409, 'disagrees', 6]);

@@ -70,12 +70,18 @@ export interface Entries {
 /** Takes a body apart by its content encoding. Throws a Problem: `bad-encoding`, `bad-frame`, `too-large`. */
 export async function entriesOf(body: Buffer, encoding: string | undefined): Promise<Entries> {
   if (encoding === undefined || encoding === 'identity') {
-    if (body.length > MAX_SEGMENT) throw new Problem('too-large', 'a segment holds at most 8 MiB of entries: cut it smaller');
+    if (body.length > MAX_SEGMENT)
+      throw new Problem('too-large', 'a segment holds at most 8 MiB of entries: cut it smaller');
     return { plain: body, frame: await compress(body) };
   }
-  if (encoding !== 'zstd') throw new Problem('bad-encoding', `content-encoding is ${JSON.stringify(encoding.slice(0, 40))}: send zstd or identity`);
+  if (encoding !== 'zstd')
+    throw new Problem(
+      'bad-encoding',
+      `content-encoding is ${JSON.stringify(encoding.slice(0, 40))}: send zstd or identity`,
+    );
   const size = frameContentSize(body);
-  if (typeof size !== 'number') throw new Problem(size.large === true ? 'too-large' : 'bad-frame', `the body is not taken: ${size.refused}`);
+  if (typeof size !== 'number')
+    throw new Problem(size.large === true ? 'too-large' : 'bad-frame', `the body is not taken: ${size.refused}`);
   return { plain: await inflate(body, size), frame: body };
 }
 
@@ -87,7 +93,8 @@ export async function inflate(frame: Buffer, size: number): Promise<Buffer> {
   } catch {
     throw new Problem('bad-frame', 'the body is not taken: its frame cannot be decompressed');
   }
-  if (plain.length !== size) throw new Problem('bad-frame', 'the body is not taken: its content is not as long as it declares');
+  if (plain.length !== size)
+    throw new Problem('bad-frame', 'the body is not taken: its content is not as long as it declares');
   return plain;
 }
 

@@ -14,10 +14,16 @@ export class IngestController {
   constructor(private readonly service: IngestService) {}
 
   @Api('segment')
-  async put(@Req() request: FastifyRequest, @Res() reply: FastifyReply, @Param('session') session: string, @Param('from') from: string): Promise<void> {
+  async put(
+    @Req() request: FastifyRequest,
+    @Res() reply: FastifyReply,
+    @Param('session') session: string,
+    @Param('from') from: string,
+  ): Promise<void> {
     const machine = request.machine as MachineIdentity;
     if (!isSessionId(session)) throw new Problem('bad-request', 'the session in the path is not a session id');
-    if (!/^(0|[1-9][0-9]{0,15})$/.test(from)) throw new Problem('bad-request', 'the last part of the path is the number of the first entry');
+    if (!/^(0|[1-9][0-9]{0,15})$/.test(from))
+      throw new Problem('bad-request', 'the last part of the path is the number of the first entry');
     const accepted = await this.service.ingest({
       machine,
       session,

@@ -72,7 +72,8 @@ export class IngestService {
 
   private async decideAndKeep(request: SegmentRequest): Promise<Accepted> {
     const entries = await entriesOf(request.body, request.encoding);
-    if (countLines(entries.plain) > MAX_ENTRIES) throw new Problem('too-large', `a segment holds at most ${String(MAX_ENTRIES)} entries: cut it smaller`);
+    if (countLines(entries.plain) > MAX_ENTRIES)
+      throw new Problem('too-large', `a segment holds at most ${String(MAX_ENTRIES)} entries: cut it smaller`);
     const claim = await this.readClaim(request);
     const { team } = request.machine;
     for (let attempt = 0; attempt < TRIES; attempt += 1) {
@@ -87,11 +88,24 @@ export class IngestService {
           break; // another replica moved the head: look again
         }
         case 'gap':
-          throw new Problem('gap', `the vault holds ${String(held?.entries ?? 0)} entries of this session, the segment begins at ${String(claim.from)}`, { next: held?.entries ?? 0 });
+          throw new Problem(
+            'gap',
+            `the vault holds ${String(held?.entries ?? 0)} entries of this session, the segment begins at ${String(claim.from)}`,
+            { next: held?.entries ?? 0 },
+          );
         case 'fork':
-          throw await this.conflicts.fork(team, claim, entries.frame, decision.count, decision.stored, held?.entries ?? 0);
+          throw await this.conflicts.fork(
+            team,
+            claim,
+            entries.frame,
+            decision.count,
+            decision.stored,
+            held?.entries ?? 0,
+          );
         case 'after-fork':
-          throw new Problem('fork', 'this session forked: its recorder goes on in a new one', { next: held?.entries ?? 0 });
+          throw new Problem('fork', 'this session forked: its recorder goes on in a new one', {
+            next: held?.entries ?? 0,
+          });
         case 'overlap':
           throw await this.conflicts.overlap(team, claim, entries, held?.entries ?? 0);
       }
@@ -102,9 +116,14 @@ export class IngestService {
   /** The claim by itself. The body is not consulted. */
   private async readClaim(request: SegmentRequest): Promise<SignedClaim> {
     const { machine, session, from } = request;
-    if (request.claim === undefined || request.signature === undefined) throw new Problem('bad-claim', 'the headers nd7-claim and nd7-signature carry the claim');
+    if (request.claim === undefined || request.signature === undefined)
+      throw new Problem('bad-claim', 'the headers nd7-claim and nd7-signature carry the claim');
     const claim = decodeClaimHeaders(request.claim, request.signature);
-    if (claim === undefined) throw new Problem('bad-claim', 'nd7-claim is not the base64 of the lines origin to head, or nd7-signature not of 64 bytes');
+    if (claim === undefined)
+      throw new Problem(
+        'bad-claim',
+        'nd7-claim is not the base64 of the lines origin to head, or nd7-signature not of 64 bytes',
+      );
     const wrong = (what: string): Problem => new Problem('bad-claim', `the claim’s ${what}`);
     if (claim.origin !== this.log.origin(machine.team)) throw wrong(`origin is not ${this.log.origin(machine.team)}`);
     if (claim.machine !== machine.machine) throw wrong('machine is not the token’s');
@@ -116,12 +135,22 @@ export class IngestService {
   }
 
   /** The identity of a segment is of its bytes: they are checked again before a receipt is given for them. */
-  private async sameAgain(team: string, claim: SignedClaim, entries: Entries, stored: StoredSegment): Promise<Accepted> {
+  private async sameAgain(
+    team: string,
+    claim: SignedClaim,
+    entries: Entries,
+    stored: StoredSegment,
+  ): Promise<Accepted> {
     await this.kernel.use((kernel) => examine(entries.plain, claim, stored.keyBefore, kernel));
     return { isNew: false, receipt: await this.log.receipt(team, stored.leafId) };
   }
 
-  private async accept(team: string, claim: SignedClaim, entries: Entries, keyBefore: string | null): Promise<Accepted | undefined> {
+  private async accept(
+    team: string,
+    claim: SignedClaim,
+    entries: Entries,
+    keyBefore: string | null,
+  ): Promise<Accepted | undefined> {
     const stored = this.metrics.ingestSeconds.startTimer();
     const examined = await this.kernel.use((kernel) => examine(entries.plain, claim, keyBefore, kernel));
     const leafId = await this.keep(team, claim, entries, examined);
@@ -135,8 +164,20 @@ export class IngestService {
   }
 
   /** Body, statement and head in one transaction; undefined when the head moved meanwhile. */
-  private async keep(team: string, claim: SignedClaim, entries: Entries, examined: Examined): Promise<bigint | undefined> {
-    const place = { team, machine: claim.machine, session: claim.session, from: claim.from, to: claim.to, head: claim.head };
+  private async keep(
+    team: string,
+    claim: SignedClaim,
+    entries: Entries,
+    examined: Examined,
+  ): Promise<bigint | undefined> {
+    const place = {
+      team,
+      machine: claim.machine,
+      session: claim.session,
+      from: claim.from,
+      to: claim.to,
+      head: claim.head,
+    };
     const key = await this.keys.of(place);
     if (key === undefined) throw new Problem('not-found', 'this session was erased');
     const sealed = sealBody(key, entries.frame, place, this.random);
@@ -144,8 +185,19 @@ export class IngestService {
     try {
       return await this.db.tenant(team, async (tx) => {
         const body = await this.bodies.put(tx, team, sealed);
-        const leafId = await this.log.enqueue(tx, team, formatStatement({ type: 'head', ...claim, received: formatTime(received) }));
-        const outcome = await this.store.take(tx, { claim, ...examined, received: new Date(received), leafId, body, bytes: entries.plain.length });
+        const leafId = await this.log.enqueue(
+          tx,
+          team,
+          formatStatement({ type: 'head', ...claim, received: formatTime(received) }),
+        );
+        const outcome = await this.store.take(tx, {
+          claim,
+          ...examined,
+          received: new Date(received),
+          leafId,
+          body,
+          bytes: entries.plain.length,
+        });
         if (outcome !== 'stored') throw new NotTaken(outcome);
         return leafId;
       });

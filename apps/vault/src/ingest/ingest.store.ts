@@ -43,7 +43,10 @@ export class IngestStore {
   /** The session's head, and every stored segment whose claim speaks of a count that this one speaks of. */
   standing(team: string, claim: SignedClaim): Promise<{ held: HeldSession | undefined; touching: StoredSegment[] }> {
     return this.db.tenant(team, async (tx) => {
-      const [held, touching] = await Promise.all([this.held(tx, claim.machine, claim.session), this.touching(tx, claim)]);
+      const [held, touching] = await Promise.all([
+        this.held(tx, claim.machine, claim.session),
+        this.touching(tx, claim),
+      ]);
       return { held, touching };
     });
   }
@@ -64,7 +67,14 @@ export class IngestStore {
       where s.machine = ${claim.machine} and s.session = ${claim.session} and (s.from_entry = any (${ends}) or s.to_entry = any (${ends}))
       order by s.from_entry`;
     return rows.map((row) => ({
-      claim: { ...claim, from: row.from_entry, to: row.to_entry, prev: row.prev, head: row.head, signature: row.signature },
+      claim: {
+        ...claim,
+        from: row.from_entry,
+        to: row.to_entry,
+        prev: row.prev,
+        head: row.head,
+        signature: row.signature,
+      },
       leafId: BigInt(row.leaf_id),
       keyBefore: row.key_before,
     }));

@@ -40,9 +40,13 @@ describe('two replicas on one database', () => {
     expect(answers.filter((one) => one.status === 201).length).toBeLessThanOrEqual(1);
     expect(answers.every((one) => [200, 201, 202].includes(one.status))).toBe(true);
     expect(await world.owner`select 1 from nd7.segment where session = ${session.id}`).toHaveLength(1);
-    const heads = await world.owner<{ statement: string }[]>`select statement from nd7.log_queue where statement like ${`nd7/head/v1%session ${session.id}\n%`}`;
+    const heads = await world.owner<
+      { statement: string }[]
+    >`select statement from nd7.log_queue where statement like ${`nd7/head/v1%session ${session.id}\n%`}`;
     expect(heads).toHaveLength(1);
-    const receipts = new Set((await Promise.all([0, 1].map((i) => at(i).ship(session.id, session.cut(0))))).map((one) => one.text));
+    const receipts = new Set(
+      (await Promise.all([0, 1].map((i) => at(i).ship(session.id, session.cut(0))))).map((one) => one.text),
+    );
     expect(receipts.size).toBe(1);
   });
 
@@ -50,13 +54,21 @@ describe('two replicas on one database', () => {
     const session = fresh().start().seal();
     await machine.ship(session.id, session.cut(0));
     const sides = [session.branch(2).more(1), session.branch(2).more(1, { data: '{"other":true}' })];
-    const answers = await Promise.all([0, 1, 1, 0].map((side, i) => at(i).ship(session.id, (sides[side] as TestSession).cut(2))));
-    const stored = await world.owner<{ head: string }[]>`select head from nd7.segment where session = ${session.id} and from_entry = 2`;
+    const answers = await Promise.all(
+      [0, 1, 1, 0].map((side, i) => at(i).ship(session.id, (sides[side] as TestSession).cut(2))),
+    );
+    const stored = await world.owner<
+      { head: string }[]
+    >`select head from nd7.segment where session = ${session.id} and from_entry = 2`;
     expect(stored).toHaveLength(1);
     const winner = sides.findIndex((side) => side.heads[4] === stored[0]?.head);
     expect([0, 1]).toContain(winner);
-    [0, 1, 1, 0].forEach((side, i) => expect(answers[i]?.json['code'] ?? 'taken').toBe(side === winner ? 'taken' : 'fork'));
-    const leaves = await world.owner<{ type: string }[]>`select split_part(statement, E'\n', 1) as type from nd7.log_queue where statement like ${`%session ${session.id}\n%`} order by leaf_id`;
+    [0, 1, 1, 0].forEach((side, i) =>
+      expect(answers[i]?.json['code'] ?? 'taken').toBe(side === winner ? 'taken' : 'fork'),
+    );
+    const leaves = await world.owner<
+      { type: string }[]
+    >`select split_part(statement, E'\n', 1) as type from nd7.log_queue where statement like ${`%session ${session.id}\n%`} order by leaf_id`;
     expect(leaves.map((leaf) => leaf.type)).toEqual(['nd7/head/v1', 'nd7/head/v1', 'nd7/fork/v1', 'nd7/close/v1']);
   });
 
@@ -71,7 +83,9 @@ describe('two replicas on one database', () => {
       }
     };
     await Promise.all([shipAll(0), shipAll(1)]);
-    const rows = await world.owner<{ from_entry: string }[]>`select from_entry from nd7.segment where session = ${session.id} order by from_entry`;
+    const rows = await world.owner<
+      { from_entry: string }[]
+    >`select from_entry from nd7.segment where session = ${session.id} order by from_entry`;
     expect(rows.map((row) => Number(row.from_entry))).toEqual(cuts.map((cut) => cut.from));
   });
 
@@ -104,9 +118,12 @@ describe('two replicas on one database', () => {
     revoked = true;
     expect(await stream).toBe('revoked');
     expect(after).toBe(0);
-    const late = await world.owner`select 1 from nd7.segment s join nd7.machine_revocation r using (machine) where s.received > r.received`;
+    const late =
+      await world.owner`select 1 from nd7.segment s join nd7.machine_revocation r using (machine) where s.received > r.received`;
     expect(late).toHaveLength(0);
-    const leaf = await world.owner<{ statement: string }[]>`select statement from nd7.log_queue where statement like 'nd7/revoke/v1%'`;
+    const leaf = await world.owner<
+      { statement: string }[]
+    >`select statement from nd7.log_queue where statement like 'nd7/revoke/v1%'`;
     expect(leaf[0]?.statement).toContain(`machine ${victim.key.publicKey}\n`);
   });
 
@@ -120,7 +137,9 @@ describe('two replicas on one database', () => {
       await tx`select nd7.hold_machine(${victim.key.publicKey})`;
       shipped = victim.ship(session.id, session.cut(0)).then((answer) => answer.status);
       for (;;) {
-        const [row] = await world.owner<{ waiting: number }[]>`select count(*)::int as waiting from pg_locks where locktype = 'advisory' and not granted`;
+        const [row] = await world.owner<
+          { waiting: number }[]
+        >`select count(*)::int as waiting from pg_locks where locktype = 'advisory' and not granted`;
         if (row !== undefined && row.waiting > 0) break;
         await new Promise((next) => setTimeout(next, 20));
       }

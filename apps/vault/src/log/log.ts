@@ -39,7 +39,9 @@ export class Log implements LoggerService {
   private line(level: LogLevel, message: string, fields: Record<string, unknown>): void {
     if (RANK[level] < RANK[this.level]) return;
     const { error, ...rest } = fields;
-    this.write(`${JSON.stringify({ time: new Date().toISOString(), level, message, ...rest, ...(error === undefined ? {} : { error: described(error) }) })}\n`);
+    this.write(
+      `${JSON.stringify({ time: new Date().toISOString(), level, message, ...rest, ...(error === undefined ? {} : { error: described(error) }) })}\n`,
+    );
   }
 }
 
@@ -51,5 +53,14 @@ function isFields(value: unknown): value is Record<string, unknown> {
 function described(error: unknown): Record<string, unknown> {
   if (!(error instanceof Error)) return { message: String(error) };
   const { code, constraint_name: constraint } = error as { code?: unknown; constraint_name?: unknown };
-  return { name: error.name, message: error.message, code, constraint, stack: error.stack?.split('\n').slice(1, 8).map((line) => line.trim()) };
+  return {
+    name: error.name,
+    message: error.message,
+    code,
+    constraint,
+    stack: error.stack
+      ?.split('\n')
+      .slice(1, 8)
+      .map((line) => line.trim()),
+  };
 }

@@ -25,7 +25,11 @@ export class HeartbeatStore {
 
   /** Keeps what the machine said, and raises what does not fit what it said (signed) before: a tail that shrank, a clock that disagrees. */
   take({ team, machine }: MachineIdentity, said: HeartbeatRequest, now: Date): Promise<void> {
-    const [sessions, entries, heads] = [said.sessions.map((s) => s.session), said.sessions.map((s) => s.entries), said.sessions.map((s) => s.head)];
+    const [sessions, entries, heads] = [
+      said.sessions.map((s) => s.session),
+      said.sessions.map((s) => s.entries),
+      said.sessions.map((s) => s.head),
+    ];
     return this.db.tenant(team, async (tx) => {
       await tx`
         insert into nd7.heartbeat (team, machine, received, machine_time, sessions, entries, heads)
@@ -56,7 +60,10 @@ export class HeartbeatController {
 
   @Api('heartbeat')
   @HttpCode(200)
-  async beat(@Req() request: FastifyRequest, @Body(new Valid(HeartbeatRequest)) said: HeartbeatRequest): Promise<HeartbeatAnswer> {
+  async beat(
+    @Req() request: FastifyRequest,
+    @Body(new Valid(HeartbeatRequest)) said: HeartbeatRequest,
+  ): Promise<HeartbeatAnswer> {
     if (!isTime(said.time)) throw new Problem('bad-request', 'time: must be RFC 3339 in UTC with milliseconds');
     const now = this.clock.now();
     await this.store.take(request.machine as MachineIdentity, said, new Date(now));

@@ -9,7 +9,16 @@ export class MachineListStore {
   async list(team: string): Promise<MachineRow[]> {
     const rows = await this.db.tenant(
       team,
-      (tx) => tx<{ machine: string; name: string | null; enrolled: Date; last_seen: Date | null; revoked: Date | null; sessions: number }[]>`
+      (tx) => tx<
+        {
+          machine: string;
+          name: string | null;
+          enrolled: Date;
+          last_seen: Date | null;
+          revoked: Date | null;
+          sessions: number;
+        }[]
+      >`
         select m.machine, n.name, m.enrolled,
           greatest(
             (select max(h.received) from nd7.heartbeat h where h.machine = m.machine),

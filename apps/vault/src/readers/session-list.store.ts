@@ -56,14 +56,29 @@ export class SessionListStore {
     return this.db.tenant(team, async (tx) => {
       const [row] = await this.rows(tx, tx`s.machine = ${machine} and s.session = ${session}`, 1);
       if (row === undefined) return undefined;
-      const segments = await tx<{ from: number; to: number; prev: string; head: string; received: Date; bytes: number; leaf_index: number | null; receipt: boolean }[]>`
+      const segments = await tx<
+        {
+          from: number;
+          to: number;
+          prev: string;
+          head: string;
+          received: Date;
+          bytes: number;
+          leaf_index: number | null;
+          receipt: boolean;
+        }[]
+      >`
         select g.from_entry as "from", g.to_entry as "to", g.prev, g.head, g.received, g.bytes, l.leaf_index,
           coalesce(l.leaf_index < (select max(size) from nd7.log_publication), false) as receipt
         from nd7.segment g left join nd7.log_leaf l on l.team = g.team and l.leaf_id = g.leaf_id
         where g.machine = ${machine} and g.session = ${session} order by g.from_entry`;
       return {
         ...rowOf(row),
-        segments: segments.map(({ received, leaf_index: index, ...rest }) => ({ ...rest, received: received.toISOString(), ...(index === null ? {} : { leaf_index: index }) })),
+        segments: segments.map(({ received, leaf_index: index, ...rest }) => ({
+          ...rest,
+          received: received.toISOString(),
+          ...(index === null ? {} : { leaf_index: index }),
+        })),
       };
     });
   }
@@ -87,7 +102,9 @@ export class SessionListStore {
 function stateIs(tx: TransactionSql, state: SessionListQuery['state']): Fragment {
   if (state === undefined) return tx`true`;
   if (state === 'forked') return tx`s.forked is not null`;
-  return state === 'closed' ? tx`(s.forked is null and c.reason is not null)` : tx`(s.forked is null and c.reason is null)`;
+  return state === 'closed'
+    ? tx`(s.forked is null and c.reason is not null)`
+    : tx`(s.forked is null and c.reason is null)`;
 }
 
 function rowOf(row: Row): SessionRow {
@@ -117,7 +134,11 @@ function writeCursor(row: Row): string {
 
 function readCursor(text: string): Cursor {
   try {
-    const [received, machine, session] = JSON.parse(Buffer.from(text, 'base64url').toString('utf8')) as [unknown, unknown, unknown];
+    const [received, machine, session] = JSON.parse(Buffer.from(text, 'base64url').toString('utf8')) as [
+      unknown,
+      unknown,
+      unknown,
+    ];
     if (Number.isSafeInteger(received) && typeof machine === 'string' && typeof session === 'string') {
       return { received: new Date(received as number), machine, session };
     }

@@ -36,7 +36,14 @@ export class SessionStore {
     return row?.head;
   }
 
-  async statement(tx: TransactionSql, machine: string, session: string, type: 'open' | 'close', entries: number, reason: string): Promise<StoredStatement | undefined> {
+  async statement(
+    tx: TransactionSql,
+    machine: string,
+    session: string,
+    type: 'open' | 'close',
+    entries: number,
+    reason: string,
+  ): Promise<StoredStatement | undefined> {
     const [row] = await tx<{ leaf_id: string; head: string; key: string | null }[]>`
       select leaf_id::text, head, key from nd7.session_statement
       where machine = ${machine} and session = ${session} and type = ${type} and entries = ${entries} and reason = ${reason}`;
@@ -45,7 +52,19 @@ export class SessionStore {
 
   async addStatement(
     tx: TransactionSql,
-    s: { team: string; machine: string; session: string; type: 'open' | 'close'; entries: number; head: string; key: string | null; reason: string; signature: string; received: Date; leafId: bigint },
+    s: {
+      team: string;
+      machine: string;
+      session: string;
+      type: 'open' | 'close';
+      entries: number;
+      head: string;
+      key: string | null;
+      reason: string;
+      signature: string;
+      received: Date;
+      leafId: bigint;
+    },
   ): Promise<boolean> {
     const rows = await tx`
       insert into nd7.session_statement (team, machine, session, type, entries, head, key, reason, signature, received, leaf_id)
@@ -56,11 +75,21 @@ export class SessionStore {
 
   /** Leaf of a segment's statement. */
   segmentLeaf(team: string, machine: string, session: string, from: number): Promise<bigint | undefined> {
-    return this.leaf(team, (tx) => tx`select leaf_id::text from nd7.segment where machine = ${machine} and session = ${session} and from_entry = ${from}`);
+    return this.leaf(
+      team,
+      (tx) =>
+        tx`select leaf_id::text from nd7.segment where machine = ${machine} and session = ${session} and from_entry = ${from}`,
+    );
   }
 
   /** Leaf of an open or close statement; of several at one count the newest. */
-  statementLeaf(team: string, machine: string, session: string, type: string, entries: number): Promise<bigint | undefined> {
+  statementLeaf(
+    team: string,
+    machine: string,
+    session: string,
+    type: string,
+    entries: number,
+  ): Promise<bigint | undefined> {
     return this.leaf(
       team,
       (tx) => tx`
@@ -73,7 +102,10 @@ export class SessionStore {
     return this.leaf(team, (tx) => tx`select leaf_id::text from nd7.machine where machine = ${machine}`);
   }
 
-  private async leaf(team: string, query: (tx: TransactionSql) => PromiseLike<readonly unknown[]>): Promise<bigint | undefined> {
+  private async leaf(
+    team: string,
+    query: (tx: TransactionSql) => PromiseLike<readonly unknown[]>,
+  ): Promise<bigint | undefined> {
     const [row] = (await this.db.tenant(team, async (tx) => query(tx))) as readonly { leaf_id: string }[];
     return row === undefined ? undefined : BigInt(row.leaf_id);
   }

@@ -35,7 +35,9 @@ const head = (session: TestSession, count: number): string => session.heads[coun
 const page = (session: TestSession): Promise<Answer> =>
   machine.fetch('GET', `/v1/machines/${machine.key.publicKey}/sessions/${session.id}`, { headers: reader });
 const incidents = async (session: TestSession): Promise<unknown[]> =>
-  ((await machine.fetch('GET', '/v1/incidents', { headers: reader })).json['incidents'] as { session?: string }[]).filter((one) => one.session === session.id);
+  (
+    (await machine.fetch('GET', '/v1/incidents', { headers: reader })).json['incidents'] as { session?: string }[]
+  ).filter((one) => one.session === session.id);
 
 describe('open', () => {
   it('states a session at a head that the vault holds, with the key that is pinned, once', async () => {
@@ -53,26 +55,46 @@ describe('open', () => {
 
   it('with another key is 409 disagrees and an incident', async () => {
     const session = await stored();
-    expect(refusal(await machine.open(session.id, 2, head(session, 2), generateKeyPair().publicKey))).toEqual([409, 'disagrees', 4]);
+    expect(refusal(await machine.open(session.id, 2, head(session, 2), generateKeyPair().publicKey))).toEqual([
+      409,
+      'disagrees',
+      4,
+    ]);
     expect(await incidents(session)).toMatchObject([{ kind: 'disagrees', count: 2 }]);
   });
 
   it.each([
-    ['with another head: disagrees', 409, 'disagrees', (s: TestSession) => machine.open(s.id, 4, '0'.repeat(64), s.firstKey)],
-    ['beyond what the vault holds: gap', 409, 'gap', (s: TestSession) => machine.open(s.id, 5, '0'.repeat(64), s.firstKey)],
+    [
+      'with another head: disagrees',
+      409,
+      'disagrees',
+      (s: TestSession) => machine.open(s.id, 4, '0'.repeat(64), s.firstKey),
+    ],
+    [
+      'beyond what the vault holds: gap',
+      409,
+      'gap',
+      (s: TestSession) => machine.open(s.id, 5, '0'.repeat(64), s.firstKey),
+    ],
     ['within a segment: gap', 409, 'gap', (s: TestSession) => machine.open(s.id, 3, head(s, 3), s.firstKey)],
   ])('%s', async (_what, status, code, make) => {
     expect(refusal(await make(await stored()))).toEqual([status, code, 4]);
   });
 
   it('of a session the vault does not know is a gap from 0', async () => {
-    expect(refusal(await machine.open('nobody', 2, '0'.repeat(64), generateKeyPair().publicKey))).toEqual([409, 'gap', 0]);
+    expect(refusal(await machine.open('nobody', 2, '0'.repeat(64), generateKeyPair().publicKey))).toEqual([
+      409,
+      'gap',
+      0,
+    ]);
   });
 
   it('under another signature is bad-claim', async () => {
     const session = await stored();
     const body = { entries: 2, head: head(session, 2), key: session.firstKey, signature: `${'A'.repeat(86)}==` };
-    expect(refusal(await machine.signed('POST', `/v1/sessions/${session.id}/open`, Buffer.from(JSON.stringify(body))))).toEqual([422, 'bad-claim', undefined]);
+    expect(
+      refusal(await machine.signed('POST', `/v1/sessions/${session.id}/open`, Buffer.from(JSON.stringify(body)))),
+    ).toEqual([422, 'bad-claim', undefined]);
   });
 });
 
@@ -94,26 +116,39 @@ describe('close', () => {
     const session = await stored();
     expect((await machine.close(session.id, 4, head(session, 4), 'continued')).status).toBe(201);
     expect((await page(session)).json).toMatchObject({ state: 'closed', close_reason: 'continued' });
-    expect(refusal(await machine.close(session.id, 4, head(session, 4), 'lost' as 'ended'))).toEqual([400, 'bad-request', undefined]);
+    expect(refusal(await machine.close(session.id, 4, head(session, 4), 'lost' as 'ended'))).toEqual([
+      400,
+      'bad-request',
+      undefined,
+    ]);
   });
 });
 
 describe('heartbeats', () => {
-  const beat = (said: unknown): Promise<Answer> => machine.signed('POST', '/v1/heartbeat', Buffer.from(JSON.stringify(said)));
+  const beat = (said: unknown): Promise<Answer> =>
+    machine.signed('POST', '/v1/heartbeat', Buffer.from(JSON.stringify(said)));
 
   it('are rows, and tell the vault’s time', async () => {
     const session = await stored();
-    const answer = await beat({ time: formatTime(Date.now()), sessions: [{ session: session.id, entries: 6, head: head(session, 4) }] });
+    const answer = await beat({
+      time: formatTime(Date.now()),
+      sessions: [{ session: session.id, entries: 6, head: head(session, 4) }],
+    });
     expect(answer.status).toBe(200);
     expect(Math.abs(Date.parse(String(answer.json['time'])) - Date.now())).toBeLessThan(60_000);
-    const { machines } = (await machine.fetch('GET', '/v1/machines', { headers: reader })).json as { machines: { machine: string; last_seen: string | null }[] };
+    const { machines } = (await machine.fetch('GET', '/v1/machines', { headers: reader })).json as {
+      machines: { machine: string; last_seen: string | null }[];
+    };
     expect(machines[0]?.last_seen).not.toBeNull();
     expect(await incidents(session)).toEqual([]);
   });
 
   it('raise an incident once when a tail shrank, and none for what was shipped while they were on their way', async () => {
     const session = await stored();
-    const said = { time: formatTime(Date.now()), sessions: [{ session: session.id, entries: 3, head: head(session, 3) }] };
+    const said = {
+      time: formatTime(Date.now()),
+      sessions: [{ session: session.id, entries: 3, head: head(session, 3) }],
+    };
     await beat(said);
     expect(await incidents(session)).toEqual([]);
     ahead = 120_000;
@@ -124,12 +159,16 @@ describe('heartbeats', () => {
 
   it('raise an incident when the clock disagrees', async () => {
     await beat({ time: '2020-01-01T00:00:00.000Z', sessions: [] });
-    const { incidents: all } = (await machine.fetch('GET', '/v1/incidents', { headers: reader })).json as { incidents: { kind: string }[] };
+    const { incidents: all } = (await machine.fetch('GET', '/v1/incidents', { headers: reader })).json as {
+      incidents: { kind: string }[];
+    };
     expect(all.filter((one) => one.kind === 'clock-disagrees')).toHaveLength(1);
   });
 
   it('are checked in their form', async () => {
     expect(refusal(await beat({ time: 'now', sessions: [] }))).toEqual([400, 'bad-request', undefined]);
-    expect(refusal(await beat({ time: formatTime(0), sessions: [{ session: '../x', entries: 0, head: '' }] }))).toEqual([400, 'bad-request', undefined]);
+    expect(refusal(await beat({ time: formatTime(0), sessions: [{ session: '../x', entries: 0, head: '' }] }))).toEqual(
+      [400, 'bad-request', undefined],
+    );
   });
 });

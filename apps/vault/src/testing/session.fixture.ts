@@ -2,7 +2,17 @@
 import { blake3Hex } from '@nd7/blake3';
 import { certMessage, genesis, sealMessage } from '@nd7/chain';
 import { formatTime, printEntry, toHex, utf8, type EntryDraft } from '@nd7/entry';
-import { claimMessage, closeMessage, encodeClaimHeaders, enrolMessage, openMessage, signRequest, type Claim, type SignedClaim, declareContentSize } from '@nd7/segment';
+import {
+  claimMessage,
+  closeMessage,
+  encodeClaimHeaders,
+  enrolMessage,
+  openMessage,
+  signRequest,
+  type Claim,
+  type SignedClaim,
+  declareContentSize,
+} from '@nd7/segment';
 import { generateKeyPair, sha256Hex, systemRandom } from '@nd7/signing';
 import { compress } from '../ingest/frame.js';
 
@@ -52,7 +62,13 @@ export class TestSession {
 
   add(draft: Partial<EntryDraft> = {}): this {
     this.time += 10;
-    const whole = { time: formatTime(this.time), source: 'intent:claude-code', kind: 'tool.before', data: `{"tool_name":"Bash","tool_input":{"command":"echo ${String(this.count)}"}}`, ...draft };
+    const whole = {
+      time: formatTime(this.time),
+      source: 'intent:claude-code',
+      kind: 'tool.before',
+      data: `{"tool_name":"Bash","tool_input":{"command":"echo ${String(this.count)}"}}`,
+      ...draft,
+    };
     return this.raw(printEntry(this.count, this.heads.at(-1) as string, whole));
   }
 
@@ -119,7 +135,9 @@ export class TestMachine {
   async enrol(token: string, name = 'box'): Promise<Answer> {
     const secret = token.split('_').slice(1, -1).join('_');
     const nameHash = sha256Hex(Buffer.from(`nd7/name/v1\n${secret}\n${name}\n`));
-    const signature = base64(this.key.sign(enrolMessage({ origin: this.origin, machine: this.key.publicKey, nameHash })));
+    const signature = base64(
+      this.key.sign(enrolMessage({ origin: this.origin, machine: this.key.publicKey, nameHash })),
+    );
     const body = JSON.stringify({ secret, machine: this.key.publicKey, name, name_hash: nameHash, signature });
     const answer = await this.fetch('POST', '/v1/enrol', { body: Buffer.from(body) });
     if (answer.status === 201) this.token = String(answer.json['token']);
@@ -133,10 +151,22 @@ export class TestMachine {
   }
 
   /** Ships a cut. `body` and `headers` replace what would be sent. */
-  async ship(session: string, cut: Cut, over: { claim?: SignedClaim; body?: Uint8Array; headers?: Record<string, string>; plain?: boolean; path?: string } = {}): Promise<Answer> {
+  async ship(
+    session: string,
+    cut: Cut,
+    over: {
+      claim?: SignedClaim;
+      body?: Uint8Array;
+      headers?: Record<string, string>;
+      plain?: boolean;
+      path?: string;
+    } = {},
+  ): Promise<Answer> {
     const claim = over.claim ?? this.claim(session, cut);
     const plain = over.plain === true;
-    const body = over.body ?? (plain ? cut.bytes : (declareContentSize(await compress(Buffer.from(cut.bytes)), cut.bytes.length) ?? cut.bytes));
+    const body =
+      over.body ??
+      (plain ? cut.bytes : (declareContentSize(await compress(Buffer.from(cut.bytes)), cut.bytes.length) ?? cut.bytes));
     return this.signed('PUT', over.path ?? `/v1/sessions/${session}/segments/${String(cut.from)}`, body, {
       'content-type': 'application/x-ndjson',
       ...(plain ? {} : { 'content-encoding': 'zstd' }),
@@ -146,33 +176,64 @@ export class TestMachine {
   }
 
   open(session: string, entries: number, head: string, key: string): Promise<Answer> {
-    const signature = base64(this.key.sign(openMessage({ origin: this.origin, machine: this.key.publicKey, session, entries, head, key })));
-    return this.signed('POST', `/v1/sessions/${session}/open`, Buffer.from(JSON.stringify({ entries, head, key, signature })));
+    const signature = base64(
+      this.key.sign(openMessage({ origin: this.origin, machine: this.key.publicKey, session, entries, head, key })),
+    );
+    return this.signed(
+      'POST',
+      `/v1/sessions/${session}/open`,
+      Buffer.from(JSON.stringify({ entries, head, key, signature })),
+    );
   }
 
   close(session: string, entries: number, head: string, reason: 'ended' | 'continued' = 'ended'): Promise<Answer> {
-    const signature = base64(this.key.sign(closeMessage({ origin: this.origin, machine: this.key.publicKey, session, entries, head, reason })));
-    return this.signed('POST', `/v1/sessions/${session}/close`, Buffer.from(JSON.stringify({ entries, head, reason, signature })));
+    const signature = base64(
+      this.key.sign(closeMessage({ origin: this.origin, machine: this.key.publicKey, session, entries, head, reason })),
+    );
+    return this.signed(
+      'POST',
+      `/v1/sessions/${session}/close`,
+      Buffer.from(JSON.stringify({ entries, head, reason, signature })),
+    );
   }
 
   /** The headers of a signed request. */
-  async headers(method: string, path: string, body: Uint8Array, over: { now?: number; nonce?: Uint8Array; token?: string; key?: KeyPair } = {}): Promise<Record<string, string>> {
+  async headers(
+    method: string,
+    path: string,
+    body: Uint8Array,
+    over: { now?: number; nonce?: Uint8Array; token?: string; key?: KeyPair } = {},
+  ): Promise<Record<string, string>> {
     const { now = Date.now(), nonce = systemRandom(16), token = this.token, key = this.key } = over;
     const signed = await signRequest({ method, pathWithQuery: path, bodySha256Hex: sha256Hex(body), now, nonce }, key);
     return { authorization: `Bearer ${token}`, ...signed };
   }
 
-  async signed(method: string, path: string, body: Uint8Array = new Uint8Array(0), headers: Record<string, string> = {}): Promise<Answer> {
+  async signed(
+    method: string,
+    path: string,
+    body: Uint8Array = new Uint8Array(0),
+    headers: Record<string, string> = {},
+  ): Promise<Answer> {
     return this.fetch(method, path, { body, headers: { ...(await this.headers(method, path, body)), ...headers } });
   }
 
-  async fetch(method: string, path: string, given: { body?: Uint8Array; headers?: Record<string, string> } = {}): Promise<Answer> {
+  async fetch(
+    method: string,
+    path: string,
+    given: { body?: Uint8Array; headers?: Record<string, string> } = {},
+  ): Promise<Answer> {
     return call(this.url, method, path, given);
   }
 }
 
 /** One request; the body is read whole. */
-export async function call(url: string, method: string, path: string, given: { body?: Uint8Array; headers?: Record<string, string> } = {}): Promise<Answer> {
+export async function call(
+  url: string,
+  method: string,
+  path: string,
+  given: { body?: Uint8Array; headers?: Record<string, string> } = {},
+): Promise<Answer> {
   const body = given.body === undefined || given.body.length === 0 ? {} : { body: Buffer.from(given.body) };
   const response = await fetch(`${url}${path}`, { method, headers: given.headers ?? {}, redirect: 'manual', ...body });
   const text = await response.text();

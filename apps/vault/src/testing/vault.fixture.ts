@@ -62,7 +62,11 @@ export class TestWorld {
   async replica(env: Record<string, string> = {}): Promise<RunningVault> {
     const log = new Log('info', (line) => this.logged.push(line));
     const { clock } = this.options;
-    const vault = await startVault({ config: new VaultConfig({ ...this.env, ...env }), log, ...(clock === undefined ? {} : { clock }) });
+    const vault = await startVault({
+      config: new VaultConfig({ ...this.env, ...env }),
+      log,
+      ...(clock === undefined ? {} : { clock }),
+    });
     this.replicas.push(vault);
     return vault;
   }
