@@ -1,2 +1,2 @@
 import { base } from '../../jest.config.base.js';
-export default { ...base, displayName: 'agent' };
+export default { ...base, displayName: 'agent', testTimeout: 60_000 };

@@ -1,4 +1,4 @@
-import { compactJson, isSessionId, member, parseStrictJson, stringValue, toBase64 } from '@nd7/entry';
+import { compactJson, isSessionId, member, parseStrictJson, stringValue } from '@nd7/entry';
 import type { JsonFault, JsonNode } from '@nd7/entry';
 import type { Adapter, HookAnswer, HookFacts, PayloadView } from './adapter.js';
 import { claudeCode } from './claude-code.js';
@@ -123,7 +123,7 @@ function unreadable(
     kind: 'event',
     facts: {},
     session: chooseSession(undefined, envSession, marks),
-    data: JSON.stringify({ unreadable: problem, raw_base64: toBase64(payload) }),
+    data: JSON.stringify({ unreadable: problem, raw_base64: Buffer.from(payload).toString('base64') }),
     marks: { ...marks, problem: fault.reason },
     readable: false,
     decisive: true, // it may announce a tool call …

@@ -12,4 +12,5 @@ export { tryLock, unlock } from './lock.js';
 export { peerOf, peerOfSocket, type Peer } from './peer.js';
 export { isAlive, parseStat, processFacts, type ProcessFacts } from './process.js';
 export { socketAddress, type SocketAddress } from './address.js';
+export { releaseFreedMemory } from './memory.js';
 export { KernelError } from './failure.js';

@@ -10,6 +10,7 @@ import {
   peerOf,
   peerOfSocket,
   processFacts,
+  releaseFreedMemory,
   socketAddress,
   tryLock,
   unlock,
@@ -130,6 +131,10 @@ describe('peers', () => {
   it('need no descriptor where the path fits', () => {
     expect(socketAddress('/run/x', 'hook').path).toBe('/run/x/hook');
   });
+});
+
+it('gives freed memory back where the C library can', () => {
+  expect(typeof releaseFreedMemory()).toBe('boolean');
 });
 
 describe('processes', () => {

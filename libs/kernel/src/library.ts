@@ -8,6 +8,8 @@ export interface CLibrary {
   flock(fd: number, operation: number): number;
   getsockopt(fd: number, level: number, name: number, value: Uint8Array, length: Uint32Array): number;
   errno(): number;
+  /** glibc only. */
+  malloc_trim?: ((pad: number) => number) | undefined;
 }
 
 let loaded: CLibrary | undefined;
@@ -26,7 +28,17 @@ export function cLibrary(): CLibrary {
         'int getsockopt(int fd, int level, int name, _Out_ uint8_t *value, _Inout_ uint32_t *length)',
       ) as CLibrary['getsockopt'],
       errno: () => k.errno(),
+      malloc_trim: optional(() => lib.func('int malloc_trim(size_t pad)') as (pad: number) => number),
     };
   }
   return loaded;
+}
+
+/** A function that not every C library has. */
+function optional<T>(find: () => T): T | undefined {
+  try {
+    return find();
+  } catch {
+    return undefined;
+  }
 }

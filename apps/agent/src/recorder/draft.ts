@@ -1,6 +1,6 @@
 import { DetachError, detachValues, SecretMemory } from '@nd7/detach';
 import type { DetachRules } from '@nd7/detach';
-import { formatTime, toBase64, utf8 } from '@nd7/entry';
+import { formatTime } from '@nd7/entry';
 import type { Random } from '@nd7/entry';
 import type { HookReading } from '@nd7/hooks';
 import { readBlob } from '@nd7/journal';
@@ -31,8 +31,8 @@ export function draftMaker(options: { memory: SecretMemory; rules(): DetachRules
         if (!(error instanceof DetachError)) throw error;
         // What cannot stand as an object stands as its bytes.
         const wrapped = {
-          unreadable: { reason: error.code, bytes: utf8(reading.data).length },
-          raw_base64: toBase64(utf8(reading.data)),
+          unreadable: { reason: error.code, bytes: Buffer.byteLength(reading.data) },
+          raw_base64: Buffer.from(reading.data).toString('base64'),
         };
         const held = holdsSecret(reading.data, rules, detach) ? hold(rules) : rules;
         return withDetached(

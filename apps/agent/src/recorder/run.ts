@@ -6,6 +6,7 @@ import { systemClock, systemRandom } from '@nd7/signing';
 import { VERSION } from '../cli/version.js';
 import { socketOf } from './client.js';
 import { Recorder } from './recorder.js';
+import { Rest } from './rest.js';
 import { listen } from './server.js';
 import { ConfigReader } from './settings.js';
 
@@ -42,13 +43,6 @@ export async function runRecorder(root: string): Promise<boolean> {
   });
   // What an earlier recorder left is taken up before anything new: entries keep their order.
   await recorder.recover();
-  const server = await listen(home.root, async (request, peer) => {
-    if (request.op === 'stop') {
-      setImmediate(() => stopped.now());
-      return { exit: 0, stdout: `${JSON.stringify({ stopping: true, pid: process.pid })}\n`, stderr: '' };
-    }
-    return recorder.answer(request, peer);
-  });
   for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const) process.on(signal, () => stopped.now());
   // Shipping brings a vault's client and a compressor with it: only an enrolled machine loads them, also one enrolled while this runs.
   let enrolment: string | undefined;
@@ -61,16 +55,28 @@ export async function runRecorder(root: string): Promise<boolean> {
     recorder.ship(shipLoop({ home, machine, clock: systemClock, random: systemRandom, host: recorder, warn }));
   };
   let turn = Promise.resolve();
-  const ships = (): void =>
-    void (turn = turn.then(shipping).catch((error: unknown) => warn(`shipping is off: ${String(error)}`)));
-  ships();
+  const ships = (): Promise<void> =>
+    (turn = turn.then(shipping).catch((error: unknown) => warn(`shipping is off: ${String(error)}`)));
+  const rest = new Rest();
+  const server = await listen(home.root, async (request, peer) => {
+    rest.touch();
+    if (request.op === 'stop') {
+      setImmediate(() => stopped.now());
+      return { exit: 0, stdout: `${JSON.stringify({ stopping: true, pid: process.pid })}\n`, stderr: '' };
+    }
+    if (request.op === 'ship') await ships(); // enrolled a moment ago, perhaps
+    return recorder.answer(request, peer);
+  });
+  void ships();
   const unwatch = [
     whenSocketGoes(home.run, () => stopped.now()),
-    whenChanged(home.root, 'vault.json', ships),
+    whenChanged(home.root, 'vault.json', () => void ships()),
     // A shim that got no answer in time has left a marker.
     whenChanged(home.run, 'missed', () => void recorder.tellMissed()),
   ];
+  rest.touch();
   await stopped.wait;
+  rest.stop();
   for (const end of unwatch) end();
   await server.close();
   await recorder.stop();

@@ -58,15 +58,16 @@ export class Sessions {
 
   /** The writer of a session, opened (and begun) if need be. Rejects with the journal's error; nothing is kept open then. */
   writer(id: string, agent: string, start: Record<string, unknown>): Promise<SessionWriter> {
-    let writer = this.open.get(id);
-    if (writer === undefined) {
-      writer = this.begin(id, agent, start);
-      this.open.set(id, writer);
-      writer.then(
-        (ready) => this.writers.set(id, ready),
-        () => this.open.delete(id),
-      );
-    }
+    const options = { ...this.options, start: { ...start, nd7: this.options.version } };
+    return this.open.get(id) ?? this.keep(id, this.begin(id, agent, openSession(this.home, id, options)));
+  }
+
+  private keep(id: string, writer: Promise<SessionWriter>): Promise<SessionWriter> {
+    this.open.set(id, writer);
+    writer.then(
+      (ready) => this.writers.set(id, ready),
+      () => this.open.delete(id),
+    );
     return writer;
   }
 
@@ -87,10 +88,12 @@ export class Sessions {
     markClosed(this.home.root, writer.journal.asked);
   }
 
-  /** Seals a session that is not open here. */
+  /** Seals a session that is not open here; 0 entries where that chain has ended for good. */
   async sealClosed(session: string): Promise<{ entries: number; head: string }> {
     const journal = await openSession(this.home, session, this.options);
     try {
+      // A chain that cannot go on leads to its continuation here: it is shipped as far as it is sealed.
+      if (journal.session !== session) return { entries: 0, head: '' };
       const { entries, hash } = await journal.seal();
       return { entries, head: hash };
     } finally {
@@ -105,13 +108,8 @@ export class Sessions {
       this.drop(asked);
       await old.close().catch(() => undefined);
     }
-    const journal = await continueSession(
-      this.home,
-      { ...lastReceipted(this.home, session), why: 'forked' },
-      this.options,
-    );
-    await journal.close();
-    const writer = await this.writer(asked, old?.agent ?? 'unknown', {});
+    const journal = continueSession(this.home, { ...lastReceipted(this.home, session), why: 'forked' }, this.options);
+    const writer = await this.keep(asked, this.begin(asked, old?.agent ?? 'unknown', journal));
     if (old !== undefined)
       Object.assign(writer, { client: old.client, transcriptPath: old.transcriptPath, project: old.project });
     return writer;
@@ -125,20 +123,15 @@ export class Sessions {
     return writer;
   }
 
-  private async begin(id: string, agent: string, start: Record<string, unknown>): Promise<SessionWriter> {
-    const { clock, random, machine, version, rules } = this.options;
-    const journal: Journal = await openSession(this.home, id, {
-      clock,
-      random,
-      machine,
-      start: { ...start, nd7: version },
-    });
+  private async begin(id: string, agent: string, opening: Promise<Journal>): Promise<SessionWriter> {
+    const { clock, random, rules } = this.options;
+    const journal = await opening;
     const memory =
       journal.opened === 'created' ? new SecretMemory() : await rememberSecrets(this.home, journal.session);
     const make = draftMaker({ memory, rules, random });
     const writer = new SessionWriter(journal, agent, this.losses(id), make, clock, this.onAppended);
     // Begun before this recorder held it: by an earlier recorder, by fall-back hooks, or it is resumed.
-    if (journal.opened === 'resumed')
+    if (journal.opened === 'resumed' && journal.entries > 1)
       await writer.note('session.resume', { by: 'recorder', after: journal.entries }).catch(() => undefined);
     if (this.unplaced.any) {
       this.losses(id).putBack(this.unplaced.take() as Lost);

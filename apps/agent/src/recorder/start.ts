@@ -7,6 +7,9 @@ import { askRecorder } from './client.js';
 /** The committed entry point of the CLI. */
 export const BIN = fileURLToPath(new URL('../../bin/nd7.js', import.meta.url));
 
+/** It is resident for days and does little at a time: a small young generation, little code, one helper thread. Saves some 20 MB. */
+export const LEAN = ['--max-semi-space-size=1', '--optimize-for-size', '--v8-pool-size=1'];
+
 /** What the recorder may know of the environment it is started from: an agent's holds keys, and options that would load code. */
 const PASSED = ['PATH', 'HOME', 'USER', 'LOGNAME', 'LANG', 'LC_ALL', 'TZ', 'TMPDIR', 'CLAUDE_CONFIG_DIR'];
 
@@ -18,7 +21,7 @@ export function startRecorder(home: string): void {
     const env = Object.fromEntries(
       PASSED.flatMap((name) => (process.env[name] === undefined ? [] : [[name, process.env[name]]])),
     );
-    const child = spawn(process.execPath, [BIN, 'recorder'], {
+    const child = spawn(process.execPath, [...LEAN, BIN, 'recorder'], {
       cwd: '/',
       env: { ...env, ND7_HOME: home },
       detached: true,
