@@ -15,8 +15,8 @@ beforeAll(async () => {
   browser = await startChromium();
 });
 afterAll(async () => {
-  await browser.close();
-  await vault.stop();
+  await (browser as Browser | undefined)?.close();
+  await (vault as FixtureVault | undefined)?.stop();
 });
 
 const sessionPath = (held: { row: { machine: string; session: string } }) => `/machines/${held.row.machine}/sessions/${held.row.session}`;

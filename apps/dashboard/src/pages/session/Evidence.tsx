@@ -152,10 +152,10 @@ export function Segments({ page }: { page: SessionPage }) {
                 <td className="num" data-label="Bytes">
                   {number(segment.bytes)}
                 </td>
-                <td>
+                <td data-label="From">
                   <Hash hex={segment.prev} name="head before" />
                 </td>
-                <td>
+                <td data-label="To">
                   <Hash hex={segment.head} name="head after" />
                 </td>
                 <td>
