@@ -67,11 +67,12 @@ export interface QueuedLeaf {
   statement: string;
 }
 
-/** Statements without an index, oldest id first. */
-export async function readQueue(tx: TransactionSql, team: string, floor: number, limit: number): Promise<QueuedLeaf[]> {
+/** Statements without an index, oldest id first; those up to the newest checkpoint's floor all have one. */
+export async function readQueue(tx: TransactionSql, team: string, limit: number): Promise<QueuedLeaf[]> {
   return tx<QueuedLeaf[]>`
     select q.leaf_id::text as id, q.statement from nd7.log_queue q
-    where q.team = ${team} and q.leaf_id > ${String(floor)}::bigint
+    where q.team = ${team} and q.leaf_id > coalesce(
+        (select queue_floor from nd7.log_checkpoint where team = ${team} order by size desc limit 1), 0)
       and not exists (select from nd7.log_leaf l where l.team = q.team and l.leaf_id = q.leaf_id)
     order by q.leaf_id limit ${limit}`;
 }

@@ -2,6 +2,7 @@ import { utf8 } from '@nd7/entry';
 import { verifySignatures } from '@nd7/signing';
 import {
   consistencyProof,
+  emptyRoot,
   formatCheckpoint,
   formatNote,
   leafHash,
@@ -95,9 +96,14 @@ export class TeamSequencer {
   /** One transaction: the next checkpoint and all it rests on, or the one that is committed and still unpublished. */
   private async integrate(tx: TransactionSql, epoch: number, signed: TreeHead): Promise<Round | Committed> {
     const { team, origin, batch = BATCH } = this.options;
-    const state = await readLogState(tx, team);
-    const stored = state.tip ?? { size: 0, prior: 0, root: await treeRoot(0, readerOf([])) };
-    if (!(await holdsHead(tx, team, signed))) {
+    // One after the other on one connection, without waiting in between: the queue is read after `running` was (floor.ts).
+    const [state, holds, queue] = await Promise.all([
+      readLogState(tx, team),
+      holdsHead(tx, team, signed),
+      readQueue(tx, team, batch),
+    ]);
+    const stored = state.tip ?? { size: 0, prior: 0, root: emptyRoot };
+    if (!holds) {
       const message = `log ${origin} is read-only: the signer has signed ${describeHead(signed)}, the database holds ${describeHead(stored)}`;
       return { what: 'read-only', message, signed, stored };
     }
@@ -116,26 +122,24 @@ export class TeamSequencer {
         full: true,
       };
 
-    const queue = await readQueue(tx, team, state.floor, batch);
     if (queue.length === 0) return { what: 'idle' };
     const leaves = queue.map(({ id, statement }) => ({ id, hash: leafHash(utf8(statement)) }));
     const size = stored.size + leaves.length;
+    const edge = await readEdge(tx, team, stored.size);
     const { nodes, root } = await grow(
-      tx,
-      team,
+      edge,
       stored.size,
       leaves.map(({ hash }) => hash),
-    );
-    await insertLeaves(tx, team, stored.size, leaves);
-    await insertNodes(
-      tx,
-      team,
-      nodes.filter(({ level }) => level > 0),
     );
     // The batch holds every waiting id up to its last; a batch that is not full holds all there are.
     const reach = queue.length < batch ? Infinity : Number(queue.at(-1)?.id ?? 0);
     const floor = Math.max(state.floor, Math.min(this.floor.settled(state.running), reach));
-    const xact = await insertCheckpoint(tx, team, { size, root, prior: stored.size, epoch, floor });
+    const above = nodes.filter(({ level }) => level > 0);
+    const [xact] = await Promise.all([
+      insertCheckpoint(tx, team, { size, root, prior: stored.size, epoch, floor }),
+      insertLeaves(tx, team, stored.size, leaves),
+      insertNodes(tx, team, above),
+    ]);
     this.floor.note(state.given, xact, state.running);
     const committed = {
       size,
@@ -152,12 +156,11 @@ export class TeamSequencer {
   /** Reads back, has it signed, publishes. */
   private async publish(head: Committed, signed: TreeHead): Promise<Round> {
     const { db, team, origin } = this.options;
-    const vkeys = await db.tenant(team, async (tx) => {
-      await readBack(tx, team, head);
-      return readVkeys(tx, team);
-    });
+    const [vkeys, proof] = await db.tenant(team, (tx) =>
+      Promise.all([readVkeys(tx, team), proofFrom(tx, team, signed, head), readBack(tx, team, head)]),
+    );
     await this.step('read-back', head);
-    const answer = await this.sign(head, signed);
+    const answer = await this.sign(head, signed, proof);
     if (!answer.ok) {
       // Behind: the next leader has had this one and more signed since. Any other refusal is a person's to look at.
       if (answer.refusal === 'behind') return { what: 'deposed', message: answer.message };
@@ -177,8 +180,10 @@ export class TeamSequencer {
       };
     await this.step('signed', head);
     await db.tenant(team, async (tx) => {
-      await insertPublication(tx, team, head.size, head.published, lines);
-      await tx`select pg_notify('nd7_log', ${team})`;
+      await Promise.all([
+        insertPublication(tx, team, head.size, head.published, lines),
+        tx`select pg_notify('nd7_log', ${team})`,
+      ]);
       await this.step('publishing', head);
     });
     await this.step('published', head);
@@ -186,20 +191,15 @@ export class TeamSequencer {
   }
 
   /** Asks for the signature with the proof from what was signed last, which another sequencer may have moved since it was read. */
-  private async sign(head: Committed, signed: TreeHead): Promise<SignAnswer> {
+  private async sign(head: Committed, signed: TreeHead, proof: readonly Uint8Array[]): Promise<SignAnswer> {
     const { db, signer, team, origin } = this.options;
     for (let last = signed; ;) {
-      const from = Math.min(last.size, head.size);
-      const proof = await db.tenant(team, (tx) => consistencyProof(from, head.size, nodeReader(tx, team)));
       const answer = await signer.sign({ origin, size: head.size, root: head.root, proof });
-      if (
-        answer.ok ||
-        answer.refusal !== 'not-consistent' ||
-        answer.last === undefined ||
-        answer.last.size <= last.size
-      )
-        return answer;
-      last = answer.last;
+      if (answer.ok || answer.refusal !== 'not-consistent') return answer;
+      const moved = answer.last;
+      if (moved === undefined || moved.size <= last.size) return answer;
+      proof = await db.tenant(team, (tx) => proofFrom(tx, team, moved, head));
+      last = moved;
     }
   }
 
@@ -217,19 +217,25 @@ interface Committed extends TreeHead {
   full: boolean;
 }
 
-/** The nodes that appending adds to the stored tree, and the new root. */
+/** The stored subtrees that a tree of `size` leaves consists of. */
+function readEdge(tx: TransactionSql, team: string, size: number): Promise<TreeNode[]> {
+  const stored = nodeReader(tx, team);
+  return Promise.all(rightEdge(size).map(async (at) => ({ ...at, hash: await stored(at.level, at.index) })));
+}
+
+/** The nodes that appending adds to a tree with this edge, and the new root. */
 async function grow(
-  tx: TransactionSql,
-  team: string,
+  edge: readonly TreeNode[],
   size: number,
   hashes: readonly Uint8Array[],
 ): Promise<{ nodes: TreeNode[]; root: Uint8Array }> {
-  const stored = nodeReader(tx, team);
-  const edge = await Promise.all(
-    rightEdge(size).map(async (at) => ({ ...at, hash: await stored(at.level, at.index) })),
-  );
   const nodes = await newNodes(size, hashes, readerOf(edge));
   return { nodes, root: await treeRoot(size + hashes.length, readerOf([...edge, ...nodes])) };
+}
+
+/** Consistency from what was signed to `head`; what lies behind it has no proof, and the signer says so. */
+function proofFrom(tx: TransactionSql, team: string, signed: TreeHead, head: TreeHead): Promise<Uint8Array[]> {
+  return consistencyProof(Math.min(signed.size, head.size), head.size, nodeReader(tx, team));
 }
 
 /**
@@ -237,14 +243,18 @@ async function grow(
  * the root from the nodes. A flipped bit between hashing and the disk is found here, before the signature makes it everybody's.
  */
 async function readBack(tx: TransactionSql, team: string, head: Committed): Promise<void> {
-  const leaves = await readLeaves(tx, team, head.start, head.size);
+  const [leaves, edge, holds] = await Promise.all([
+    readLeaves(tx, team, head.start, head.size),
+    readEdge(tx, team, head.start),
+    holdsHead(tx, team, head),
+  ]);
   const hashes = leaves.map(({ statement }) => leafHash(utf8(statement)));
   if (leaves.length !== head.size - head.start)
     throw new LogError(
       'corrupt',
       `log ${team}: ${String(leaves.length)} leaves are stored from ${String(head.start)} to ${String(head.size)}`,
     );
-  const { nodes, root } = await grow(tx, team, head.start, hashes);
+  const { nodes, root } = await grow(edge, head.start, hashes);
   const stored = nodeReader(tx, team);
   await Promise.all(
     nodes.map(async ({ level, index, hash }) => {
@@ -252,7 +262,7 @@ async function readBack(tx: TransactionSql, team: string, head: Committed): Prom
         throw new LogError('corrupt', `log ${team}: node ${nodeName(level, index)} is not what its leaves give`);
     }),
   );
-  if (Buffer.compare(root, head.root) !== 0 || !(await holdsHead(tx, team, head)))
+  if (Buffer.compare(root, head.root) !== 0 || !holds)
     throw new LogError(
       'corrupt',
       `log ${team}: the leaves give the root ${Buffer.from(root).toString('base64')} for size ${String(head.size)}, the checkpoint has another`,
