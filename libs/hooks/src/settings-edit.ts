@@ -204,7 +204,10 @@ function appendTo(text: string, container: Node, items: readonly string[], style
   const last = container.children?.at(-1);
   const lastEnd = last === undefined ? open : last.offset + last.length;
   const { end, comma, lineComment } = trivia(text, lastEnd, close);
-  const multiline = lineComment || /[\r\n]/.test(text.slice(open, close)) || (last === undefined && !style.inline);
+  const split = /[\r\n]/.test(text.slice(open, close));
+  // A line for each event, also where somebody else's few stand on one line; a short list stays on its line.
+  const spread = !style.inline && (last === undefined || items.length > 1);
+  const multiline = lineComment || split || spread;
   const lineStart = /[^\r\n]*$/.exec(text.slice(0, container.offset))?.[0] ?? '';
   const outer = /^[ \t]*/.exec(lineStart.replace(/^\uFEFF/, ''))?.[0] ?? '';
   const sibling = last === undefined ? undefined : /[\r\n]([ \t]*)$/.exec(text.slice(0, last.offset))?.[1];

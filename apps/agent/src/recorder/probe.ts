@@ -48,17 +48,20 @@ function run(
       cwd: at.cwd,
       env,
       stdio: ['pipe', 'pipe', 'pipe'],
-      timeout: LIMIT_MS,
     });
+    // Not spawn's own timeout: it keeps this process for a child that never began.
+    const timer = setTimeout(() => child.kill('SIGTERM'), LIMIT_MS);
     let [stdout, stderr] = ['', ''];
     child.stdout.on('data', (chunk: Buffer) => (stdout += chunk.toString()));
     child.stderr.on('data', (chunk: Buffer) => (stderr += chunk.toString()));
-    child.on('error', (error) =>
-      resolve(`it cannot be run (${(error as NodeJS.ErrnoException).code ?? error.message})`),
-    );
-    child.on('close', (code, signal) =>
-      resolve(signal === null ? { exit: code ?? -1, stdout, stderr } : `it did not end within ${LIMIT_MS / 1000} s`),
-    );
+    child.on('error', (error) => {
+      clearTimeout(timer);
+      resolve(`it cannot be run (${(error as NodeJS.ErrnoException).code ?? error.message})`);
+    });
+    child.on('close', (code, signal) => {
+      clearTimeout(timer);
+      resolve(signal === null ? { exit: code ?? -1, stdout, stderr } : `it did not end within ${LIMIT_MS / 1000} s`);
+    });
     child.stdin.on('error', () => undefined);
     child.stdin.end(payload);
   });
