@@ -37,7 +37,7 @@ export function unusedContinuation(home: Home, original: string): string {
 /** Goes back from continuation to what it continues. The number in each name must fall, so that no log can send this in circles. */
 function firstOf(home: Home, session: string): string {
   let at = session;
-  for (let limit = Infinity; ; ) {
+  for (let limit = Infinity; ;) {
     const n = Number(/\.r([1-9][0-9]{0,8})$/.exec(at)?.[1] ?? 0);
     if (n === 0 || n >= limit) return at;
     const before = startOf(readFirst(home, at)).continues?.session;

@@ -50,7 +50,7 @@ export const realDisk: Disk = {
 
 /** Writes all of it or throws; what was written before the failure stands in the file. */
 export function writeAll(disk: Disk, fd: number, bytes: Uint8Array, position?: number): void {
-  for (let at = 0; at < bytes.length; ) {
+  for (let at = 0; at < bytes.length;) {
     at += disk.write(fd, at === 0 ? bytes : bytes.subarray(at), position === undefined ? undefined : position + at);
   }
 }

@@ -66,7 +66,8 @@ export function openHome(path: string): Home {
   try {
     if (makeRoot(home.root)) chmodSync(home.root, 0o700);
     checkOwner(home.root);
-    for (const folder of [home.sessions, home.blobs, home.run, home.keys, home.outbox, join(home.keys, 'sessions')]) makeFolder(folder);
+    for (const folder of [home.sessions, home.blobs, home.run, home.keys, home.outbox, join(home.keys, 'sessions')])
+      makeFolder(folder);
     accessSync(home.root, constants.W_OK);
     accessSync(home.sessions, constants.W_OK);
   } catch (error) {
@@ -83,13 +84,18 @@ function makeRoot(root: string): boolean {
 
 function checkOwner(root: string): void {
   const stat = statSync(root);
-  if (!stat.isDirectory()) throw new JournalError('not-a-folder', `${root} is not a folder: set ND7_HOME to a folder of your own`);
+  if (!stat.isDirectory())
+    throw new JournalError('not-a-folder', `${root} is not a folder: set ND7_HOME to a folder of your own`);
   const uid = process.geteuid?.();
   if (uid !== undefined && stat.uid !== uid) {
-    throw new JournalError('wrong-owner', `${root} belongs to user ${stat.uid}, and this is user ${uid}: run nd7 as that user, or set ND7_HOME to a folder of your own`);
+    throw new JournalError(
+      'wrong-owner',
+      `${root} belongs to user ${stat.uid}, and this is user ${uid}: run nd7 as that user, or set ND7_HOME to a folder of your own`,
+    );
   }
   if ((stat.mode & 0o077) !== 0) {
-    if (readdirSync(root).length > 0) throw new JournalError('permissions', `${root} is open to other users: run chmod 700 ${root}`);
+    if (readdirSync(root).length > 0)
+      throw new JournalError('permissions', `${root} is open to other users: run chmod 700 ${root}`);
     chmodSync(root, 0o700);
   }
 }
@@ -97,9 +103,27 @@ function checkOwner(root: string): void {
 function unusable(root: string, error: unknown): JournalError {
   const errno = errnoOf(error);
   const at = (error as { path?: string }).path ?? root;
-  if (errno === 'EROFS') return new JournalError('read-only', `${at} is on a read-only file system: set ND7_HOME to a folder that can be written`, { cause: error });
-  if (errno === 'EACCES' || errno === 'EPERM') return new JournalError('read-only', `${at} cannot be written: mend its permissions, or set ND7_HOME to a folder of your own`, { cause: error });
-  if (errno === 'ENOTDIR' || errno === 'EEXIST') return new JournalError('not-a-folder', `${at} is in the way of a folder: set ND7_HOME to another place`, { cause: error });
-  if (errno === 'ENOSPC' || errno === 'EDQUOT') return new JournalError('no-space', `no space left for ${at}`, { cause: error });
-  return new JournalError('unreadable', `${at} cannot be used: ${error instanceof Error ? error.message : String(error)}`, { cause: error });
+  if (errno === 'EROFS')
+    return new JournalError(
+      'read-only',
+      `${at} is on a read-only file system: set ND7_HOME to a folder that can be written`,
+      { cause: error },
+    );
+  if (errno === 'EACCES' || errno === 'EPERM')
+    return new JournalError(
+      'read-only',
+      `${at} cannot be written: mend its permissions, or set ND7_HOME to a folder of your own`,
+      { cause: error },
+    );
+  if (errno === 'ENOTDIR' || errno === 'EEXIST')
+    return new JournalError('not-a-folder', `${at} is in the way of a folder: set ND7_HOME to another place`, {
+      cause: error,
+    });
+  if (errno === 'ENOSPC' || errno === 'EDQUOT')
+    return new JournalError('no-space', `no space left for ${at}`, { cause: error });
+  return new JournalError(
+    'unreadable',
+    `${at} cannot be used: ${error instanceof Error ? error.message : String(error)}`,
+    { cause: error },
+  );
 }

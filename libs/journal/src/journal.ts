@@ -211,7 +211,12 @@ export class Journal {
     const ready: Waiting[] = [];
     for (const one of waiting) {
       try {
-        if (one.operation.kind === 'append') await writeBlobs(this.#disk, this.#home, one.operation.drafts.flatMap((d) => d.blobs ?? []));
+        if (one.operation.kind === 'append')
+          await writeBlobs(
+            this.#disk,
+            this.#home,
+            one.operation.drafts.flatMap((d) => d.blobs ?? []),
+          );
         ready.push(one);
       } catch (error) {
         one.reject(diskError(error, this.#home.blobs));
@@ -258,7 +263,11 @@ export class Journal {
       try {
         await this.#disk.datasync(this.#log.fd);
       } catch (error) {
-        const failure = this.#failed(new JournalError('io', `${this.#home.logFile(this.session)} could not be made durable: ${message(error)}`, { cause: error }));
+        const failure = this.#failed(
+          new JournalError('io', `${this.#home.logFile(this.session)} could not be made durable: ${message(error)}`, {
+            cause: error,
+          }),
+        );
         for (const one of this.#syncs.splice(0)) one.reject(failure);
         return;
       }
@@ -294,7 +303,9 @@ export class Journal {
     const head = this.#durable;
     const present = this.#readHead();
     if (present === undefined || present.entries < head.entries) {
-      replaceFile(this.#disk, this.#home.headFile(this.session), Buffer.from(formatHeadFile(head)), () => this.#disk.step('head-written'));
+      replaceFile(this.#disk, this.#home.headFile(this.session), Buffer.from(formatHeadFile(head)), () =>
+        this.#disk.step('head-written'),
+      );
       this.#disk.step('head-renamed');
     }
     this.#headEntries = Math.max(head.entries, present?.entries ?? 0);
@@ -317,7 +328,8 @@ export class Journal {
 
   #refusal(): JournalError {
     const why = this.#stopped;
-    if (why === undefined || why.code === 'stopped') return new JournalError('stopped', `session ${this.session} is closed`);
+    if (why === undefined || why.code === 'stopped')
+      return new JournalError('stopped', `session ${this.session} is closed`);
     return new JournalError('stopped', `session ${this.session} has stopped: ${why.message}`, { cause: why });
   }
 }
@@ -326,7 +338,10 @@ export class Journal {
 export function diskError(error: unknown, path: string): unknown {
   const errno = errnoOf(error);
   if (errno === undefined || error instanceof JournalError) return error;
-  if (errno === 'ENOSPC' || errno === 'EDQUOT') return new JournalError('no-space', `no space left for ${path} (${errno}): make room on that disk`, { cause: error });
+  if (errno === 'ENOSPC' || errno === 'EDQUOT')
+    return new JournalError('no-space', `no space left for ${path} (${errno}): make room on that disk`, {
+      cause: error,
+    });
   return new JournalError('io', `${path} could not be written: ${message(error)}`, { cause: error });
 }
 

@@ -1,6 +1,6 @@
 import { closeSync, existsSync, fstatSync, openSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
-import { certMessage, genesis } from '@nd7/chain';
+import { certMessage } from '@nd7/chain';
 import { formatTime, toHex, type Clock, type Random } from '@nd7/entry';
 import { tryLock } from '@nd7/kernel';
 import { systemClock, systemRandom, type KeyPair } from '@nd7/signing';
@@ -12,7 +12,7 @@ import { diskError, Journal, type Continues } from './journal.js';
 import { firstLine, readHead, receiptCounts, startOf } from './read.js';
 import { SessionLog, type Batch, type LogParts } from './session-log.js';
 import { machineKey } from './session-keys.js';
-import { lastSeal, walkTail, type Place } from './tail.js';
+import { beginning, lastSeal, walkTail } from './tail.js';
 
 export interface OpenOptions {
   /** More members of entry 0's `data`, written only where the session is new: the recorder's version, the agent, … */
@@ -52,7 +52,11 @@ export async function openSession(home: Home, asked: string, options: OpenOption
  * Begins the chain that continues one which cannot go on, and returns it open: after a vault's fork answer, with the longest prefix that
  * a receipt covers.
  */
-export function continueSession(home: Home, from: Continues & { why: EndReason }, options: OpenOptions = {}): Promise<Journal> {
+export function continueSession(
+  home: Home,
+  from: Continues & { why: EndReason },
+  options: OpenOptions = {},
+): Promise<Journal> {
   return continueChain(home, from.session, from, complete(home, options));
 }
 
@@ -70,7 +74,13 @@ function complete(home: Home, o: OpenOptions): Complete {
 }
 
 /** The journal, or why and where the chain ends. */
-async function openChain(home: Home, asked: string, session: string, o: Complete): Promise<Journal | (Continues & { why: EndReason })> {
+async function openChain(
+  home: Home,
+  asked: string,
+  session: string,
+  o: Complete,
+  existing: 'resumed' | 'continued' = 'resumed',
+): Promise<Journal | (Continues & { why: EndReason })> {
   if (!existsSync(home.logFile(session))) await makeSession(home, session, o);
   return withLog(home, session, o, async (log, parts) => {
     const { size } = fstatSync(log.fd);
@@ -83,7 +93,7 @@ async function openChain(home: Home, asked: string, session: string, o: Complete
     const why = await recover(log, size, counted, parts, o);
     if (why === undefined) {
       const { continues } = startOf(firstLine(log.fd));
-      return new Journal({ ...common, opened: 'resumed', ...(continues && { continues }) });
+      return new Journal({ ...common, opened: existing, ...(continues && { continues }) });
     }
     const whole = await walkTail(log.fd, beginning(session), size, session);
     return { session, entries: whole.place.entries, head: whole.place.head, why };
@@ -91,7 +101,12 @@ async function openChain(home: Home, asked: string, session: string, o: Complete
 }
 
 /** Opens the log, runs `work` under its lock, and closes it again unless a journal came of it. */
-async function withLog<T>(home: Home, session: string, o: Complete, work: (log: SessionLog, parts: LogParts) => Promise<T>): Promise<T> {
+async function withLog<T>(
+  home: Home,
+  session: string,
+  o: Complete,
+  work: (log: SessionLog, parts: LogParts) => Promise<T>,
+): Promise<T> {
   const parts: LogParts = { home, session, disk: o.disk, clock: o.clock, random: o.random };
   let log: SessionLog | undefined;
   let kept = false;
@@ -111,11 +126,18 @@ async function withLog<T>(home: Home, session: string, o: Complete, work: (log: 
  * Finds where the chain stands and mends its end. `counted` is what the head and the receipts count: so much was on the disk once, and no
  * crash can have taken it. Returns why the chain cannot go on, undefined when it can.
  */
-async function recover(log: SessionLog, size: number, counted: number, parts: LogParts, o: Complete): Promise<EndReason | undefined> {
+async function recover(
+  log: SessionLog,
+  size: number,
+  counted: number,
+  parts: LogParts,
+  o: Complete,
+): Promise<EndReason | undefined> {
   const { home, session } = parts;
-  const from = lastSeal(log.fd, size, session);
   const head = readHead(home, session);
-  const tail = await walkTail(log.fd, from, size, session, head && head.entries >= from.entries ? head : undefined);
+  const from = lastSeal(log.fd, Math.min(size, head?.bytes ?? 0), session);
+  const against = head && head.entries >= from.entries ? head : undefined;
+  const tail = await walkTail(log.fd, from, size, session, against);
   if (tail.fault === 'head-mismatch' || tail.place.entries < counted) return 'shortened';
   log.place = tail.place;
   if (tail.place.entries === 0) {
@@ -140,7 +162,12 @@ async function writeFirst(log: SessionLog, parts: LogParts, o: Complete, more: R
 }
 
 /** Makes the session's first key and adds entry 0, which names it, to a batch. */
-function firstEntry(log: SessionLog, { home, session, disk, clock }: LogParts, { machine }: Complete, more: Record<string, unknown>): (batch: Batch) => void {
+function firstEntry(
+  log: SessionLog,
+  { home, session, disk, clock }: LogParts,
+  { machine }: Complete,
+  more: Record<string, unknown>,
+): (batch: Batch) => void {
   return (batch) => {
     if (log.keys.prepare()) syncFolder(disk, join(home.keys, 'sessions'));
     log.keys.destroyOthers(undefined);
@@ -158,7 +185,10 @@ function makeSession(home: Home, session: string, o: Complete): Promise<void> {
     const lower = session.toLowerCase();
     const like = readdirSync(home.sessions).find((name) => name.toLowerCase() === lower);
     if (like !== undefined && like !== session) {
-      throw new JournalError('session-case', `session ${session} differs from the existing ${like} only by case: on many disks they would be one folder`);
+      throw new JournalError(
+        'session-case',
+        `session ${session} differs from the existing ${like} only by case: on many disks they would be one folder`,
+      );
     }
     makeFolder(home.sessionDir(session));
     closeSync(openSync(home.logFile(session), 'a', 0o600));
@@ -172,7 +202,11 @@ async function withSessions<T>(home: Home, o: Complete, work: () => T | Promise<
   const fd = openSync(home.sessions, 'r');
   try {
     for (let waited = 0; !tryLock(fd); waited += 5) {
-      if (waited >= o.lockWaitMs) throw new JournalError('locked', `another process has held ${home.sessions} for ${o.lockWaitMs} ms: look for a hanging nd7 process`);
+      if (waited >= o.lockWaitMs)
+        throw new JournalError(
+          'locked',
+          `another process has held ${home.sessions} for ${o.lockWaitMs} ms: look for a hanging nd7 process`,
+        );
       await new Promise((resolve) => setTimeout(resolve, 5));
     }
     return await work();
@@ -181,23 +215,31 @@ async function withSessions<T>(home: Home, o: Complete, work: () => T | Promise<
   }
 }
 
-async function continueChain(home: Home, asked: string, from: Continues & { why: EndReason }, o: Complete): Promise<Journal> {
+async function continueChain(
+  home: Home,
+  asked: string,
+  from: Continues & { why: EndReason },
+  o: Complete,
+): Promise<Journal> {
   const continues: Continues = { session: from.session, entries: from.entries, head: from.head };
-  const name = await withSessions(home, o, async () => {
+  const { name, made } = await withSessions(home, o, async () => {
     const now = chainOf(home, asked);
-    if (now.session !== from.session) return now.session; // somebody else was faster
+    if (now.session !== from.session) return { name: now.session, made: false }; // somebody else was faster
     const session = unusedContinuation(home, now.original);
     makeFolder(home.sessionDir(session));
-    await withLog(home, session, o, (log, parts) => writeFirst(log, parts, o, { ...o.start, continues, why: from.why }));
+    await withLog(home, session, o, (log, parts) =>
+      writeFirst(log, parts, o, { ...o.start, continues, why: from.why }),
+    );
     syncFolder(o.disk, home.sessionDir(session));
     syncFolder(o.disk, home.sessions);
-    return session;
+    return { name: session, made: true };
   });
-  const opened = await openChain(home, asked, name, o);
-  if (!(opened instanceof Journal)) return continueChain(home, asked, opened, o);
-  return opened;
-}
-
-function beginning(session: string): Place {
-  return { entries: 0, head: genesis(session), bytes: 0, key: null, sealedTo: null, sealedAt: 0 };
+  const opened = await openChain(home, asked, name, o, made ? 'continued' : 'resumed');
+  if (opened instanceof Journal) return opened;
+  if (made)
+    throw new JournalError(
+      'io',
+      `session ${name} was begun and cannot go on at once (${opened.why}): look at the disk under ${home.root}`,
+    );
+  return continueChain(home, asked, opened, o);
 }

@@ -24,7 +24,9 @@ export function listSessions(home: Home): SessionFiles[] {
     .filter(isSessionId)
     .flatMap((session) => {
       const stat = statOf(home.logFile(session));
-      return stat?.isFile() ? [{ session, bytes: stat.size, modified: stat.mtimeMs, head: readHead(home, session) }] : [];
+      return stat?.isFile()
+        ? [{ session, bytes: stat.size, modified: stat.mtimeMs, head: readHead(home, session) }]
+        : [];
     })
     .sort((a, b) => b.modified - a.modified || (a.session < b.session ? -1 : 1));
 }
@@ -145,7 +147,7 @@ export class SessionReader {
   #offset(entry: number): number {
     if (entry === this.#count) return this.#scanned;
     let at = this.#index[Math.floor(entry / STRIDE)] as number;
-    for (let skip = entry % STRIDE; skip > 0; ) {
+    for (let skip = entry % STRIDE; skip > 0;) {
       const chunk = readBytes(this.#fd, at, at + CHUNK);
       let end = -1;
       while (skip > 0 && (end = chunk.indexOf(10, end + 1)) >= 0) {
@@ -172,5 +174,9 @@ function names(folder: string): string[] {
 }
 
 function statOf(path: string): Stats | undefined {
-  return statSync(path, { throwIfNoEntry: false });
+  try {
+    return statSync(path);
+  } catch {
+    return undefined;
+  }
 }

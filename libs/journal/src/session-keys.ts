@@ -25,13 +25,17 @@ export function machineKey(home: Home): KeyPair {
     if (!(error instanceof SigningError) || error.code !== 'missing') throw error;
   }
   if (existsSync(home.vaultFile)) {
-    throw new JournalError('machine-key-lost', `this machine is enrolled (${home.vaultFile}) but its key ${home.machineKeyFile} is gone: put it back from a copy, or remove ${home.vaultFile} and enrol again as a new machine`);
+    throw new JournalError(
+      'machine-key-lost',
+      `this machine is enrolled (${home.vaultFile}) but its key ${home.machineKeyFile} is gone: put it back from a copy, or remove ${home.vaultFile} and enrol again as a new machine`,
+    );
   }
   const fd = openSync(home.keys, 'r');
   try {
     // Whoever holds it is making the same key, or a session: a matter of milliseconds.
     for (let waited = 0; !tryLock(fd); waited += 2) {
-      if (waited > 10_000) throw new JournalError('locked', `another process holds ${home.keys}: look for a hanging nd7 process`);
+      if (waited > 10_000)
+        throw new JournalError('locked', `another process holds ${home.keys}: look for a hanging nd7 process`);
       Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 2);
     }
     if (existsSync(home.machineKeyFile)) return loadKeyFile(home.machineKeyFile);

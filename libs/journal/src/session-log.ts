@@ -12,6 +12,8 @@ import { keepTorn, undeclared } from './torn.js';
 
 /** A seal comes at the latest so many entries after the one before it (docs/format.md, "Seals"). */
 export const SEAL_ENTRIES = 256;
+/** And after so many bytes: a segment ends with a seal, and the vault takes 8 MiB. */
+export const SEAL_BYTES = 1 << 20;
 
 /** Where an appended entry came to stand. */
 export interface Appended {
@@ -61,7 +63,11 @@ export class SessionLog {
     this.#parts = parts;
     this.place = place;
     this.keys = new SessionKeys(parts.home, parts.session);
-    this.fd = openSync(parts.home.logFile(parts.session), constants.O_RDWR | constants.O_APPEND | constants.O_CREAT | constants.O_NOFOLLOW, 0o600);
+    this.fd = openSync(
+      parts.home.logFile(parts.session),
+      constants.O_RDWR | constants.O_APPEND | constants.O_CREAT | constants.O_NOFOLLOW,
+      0o600,
+    );
   }
 
   /** Runs `work` while this process, and this call in it, holds the session's lock. Throws JournalError `locked` after `wait` ms. */
@@ -82,7 +88,10 @@ export class SessionLog {
     let pause = 1;
     for (let waited = 0; !tryLock(this.fd); waited += pause) {
       if (waited >= wait) {
-        throw new JournalError('locked', `another process has held session ${this.#parts.session} for ${wait} ms: look for a hanging nd7 process`);
+        throw new JournalError(
+          'locked',
+          `another process has held session ${this.#parts.session} for ${wait} ms: look for a hanging nd7 process`,
+        );
       }
       pause = Math.min(pause * 2, 20);
       await new Promise((resolve) => setTimeout(resolve, pause));
@@ -98,7 +107,11 @@ export class SessionLog {
     if (size === this.place.bytes && nlink > 0) return;
     const where = this.#parts.home.logFile(this.#parts.session);
     if (nlink === 0) throw new JournalError('changed', `${where} was removed while it was being written`);
-    if (size < this.place.bytes) throw new JournalError('changed', `${where} was cut from ${this.place.bytes} to ${size} bytes while it was being written`);
+    if (size < this.place.bytes)
+      throw new JournalError(
+        'changed',
+        `${where} was cut from ${this.place.bytes} to ${size} bytes while it was being written`,
+      );
     const tail = await walkTail(this.fd, this.place, size, this.#parts.session);
     this.place = tail.place;
     if (tail.fault) this.mendTail(size);
@@ -140,7 +153,9 @@ export class SessionLog {
 
   /** Adds an entry to a batch, before it a seal where one is due. Throws EntryError for a draft that breaks the grammar; the batch is as before then. */
   add(batch: Batch, draft: EntryDraft): Appended {
-    if (batch.place.key !== null && batch.place.entries - (batch.place.sealedTo ?? 0) >= SEAL_ENTRIES) this.addSeal(batch);
+    const { key, entries, bytes, sealedTo, sealedBytes } = batch.place;
+    const due = entries - (sealedTo ?? 0) >= SEAL_ENTRIES || bytes - sealedBytes >= SEAL_BYTES;
+    if (key !== null && due) this.addSeal(batch);
     return this.#push(batch, draft, batch.place.key);
   }
 
@@ -161,7 +176,7 @@ export class SessionLog {
     disk.step('next-key-made');
     const sig = toHex(present.pair.sign(sealMessage(session, entries, head, next.pair.publicKey)));
     const sealed = this.#push(batch, this.#own('seal', { next: next.pair.publicKey, sig }), next.pair.publicKey);
-    batch.place = { ...batch.place, sealedTo: sealed.seq, sealedAt: clock.now() };
+    batch.place = { ...batch.place, sealedTo: sealed.seq, sealedBytes: batch.place.bytes, sealedAt: clock.now() };
     batch.retired.push({ index: present.index, bytes: batch.place.bytes });
     this.#key = next;
     return sealed;
@@ -183,7 +198,10 @@ export class SessionLog {
   keyOf(publicKey: string | null): SessionKey {
     if (publicKey !== null && this.#key?.pair.publicKey !== publicKey) this.#key = this.keys.find(publicKey);
     if (publicKey === null || !this.#key) {
-      throw new JournalError('key-lost', `the signing key of session ${this.#parts.session} is gone from ${this.#parts.home.sessionKeys(this.#parts.session)}: the session goes on under a new id`);
+      throw new JournalError(
+        'key-lost',
+        `the signing key of session ${this.#parts.session} is gone from ${this.#parts.home.sessionKeys(this.#parts.session)}: the session goes on under a new id`,
+      );
     }
     return this.#key;
   }
@@ -206,7 +224,9 @@ export class SessionLog {
       }
       const errno = errnoOf(error);
       if (errno === 'ENOSPC' || errno === 'EDQUOT' || errno === 'EFBIG') {
-        throw new JournalError('no-space', `no space left to append to ${where} (${errno}): make room on that disk`, { cause: error });
+        throw new JournalError('no-space', `no space left to append to ${where} (${errno}): make room on that disk`, {
+          cause: error,
+        });
       }
       throw new JournalError('io', `${where} could not be written: ${text(error)}`, { cause: error });
     }

@@ -1,0 +1,86 @@
+import { spawnSync } from 'node:child_process';
+import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { createKernel } from '@nd7/blake3';
+import { walk, type WalkResult } from '@nd7/chain';
+import { readEntry, type EntryView } from '@nd7/entry';
+import { verifySignatures } from '@nd7/signing';
+import { readHead } from './read.js';
+import type { JournalDraft } from './journal.js';
+import { openHome, type Home } from './home.js';
+
+const made: string[] = [];
+
+/** A fresh home under the temporary folder; `removeHomes` in afterAll takes all of them away. */
+export function freshHome(): Home {
+  const base = mkdtempSync(join(tmpdir(), 'nd7-journal-'));
+  made.push(base);
+  return openHome(join(base, 'home'));
+}
+
+export function removeHomes(): void {
+  for (const path of made.splice(0)) rmSync(path, { recursive: true, force: true });
+}
+
+let count = 0;
+
+/** A draft that differs from every other of this process. */
+export function draft(data: Record<string, unknown> = {}): JournalDraft {
+  return {
+    time: '2026-11-29T19:41:00.123Z',
+    source: 'intent:claude-code',
+    kind: 'tool.before',
+    data: JSON.stringify({ n: count++, ...data }),
+  };
+}
+
+export function log(home: Home, session: string): Buffer {
+  return readFileSync(home.logFile(session));
+}
+
+export function entries(home: Home, session: string): EntryView[] {
+  const lines = log(home, session).toString('latin1').split('\n');
+  return lines.slice(0, -1).map((line) => readEntry(Buffer.from(line, 'latin1')));
+}
+
+export function data(entry: EntryView | undefined): Record<string, unknown> {
+  return JSON.parse(entry?.data ?? 'null') as Record<string, unknown>;
+}
+
+/** Checks the whole log against its head, as any verifier does. */
+export function verdict(home: Home, session: string): Promise<WalkResult> {
+  const head = readHead(home, session);
+  return walk(log(home, session), { session, kernel: createKernel(), verify: verifySignatures, ...(head && { head }) });
+}
+
+/** The log must be intact; with `reference` also for tests/reference/nd7ref.py, which takes its time. */
+export async function expectIntact(home: Home, session: string, reference = false): Promise<WalkResult> {
+  const result = await verdict(home, session);
+  expect({ session, verdict: result.verdict, reason: result.reason, at: result.bad_entry }).toEqual({
+    session,
+    verdict: 'intact',
+    reason: undefined,
+    at: undefined,
+  });
+  if (reference) {
+    const program = join(import.meta.dirname, '../../../tests/reference/nd7ref.py');
+    const said = spawnSync('python3', [program, 'verify', session, home.logFile(session)], { encoding: 'utf8' });
+    expect(said.stdout + said.stderr).toContain(`intact: ${result.entries} entries, head ${result.head}`);
+  }
+  return result;
+}
+
+export function keyFiles(home: Home, session: string): string[] {
+  return readdirSync(home.sessionKeys(session)).sort();
+}
+
+export function sessionFiles(home: Home, session: string): string[] {
+  return readdirSync(home.sessionDir(session)).sort();
+}
+
+/** The built lib, for child processes; the `test` target builds it first. */
+export const DIST = `file://${join(import.meta.dirname, '../dist/index.js')}`;
+
+/** Python for the reference; tests that want it are skipped by name where there is none. */
+export const hasPython = spawnSync('python3', ['-c', '1']).status === 0;
