@@ -8,4 +8,4 @@ test('the committed kernel is what its sources compile to, byte for byte', () =>
     stdio: ['ignore', 'pipe', 'pipe'],
   });
   expect(output).toMatch(/bytes of WebAssembly/);
-}, 120_000);
+}, 300_000);
