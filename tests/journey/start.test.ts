@@ -1,6 +1,6 @@
 // The newcomer's way: `npm start` as a process, twice on one data folder, and the tour.
 import { spawn } from 'node:child_process';
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
@@ -21,7 +21,7 @@ interface Run {
 }
 
 /** Runs a task of infra/dev; `until` ends it with Ctrl-C once its output matches. */
-function task(args: readonly string[], env: NodeJS.ProcessEnv, until?: RegExp): Promise<Run & { atMatch?: unknown }> {
+function task(args: readonly string[], env: NodeJS.ProcessEnv, until?: RegExp): Promise<Run> {
   return new Promise((done) => {
     const child = spawn(process.execPath, ['infra/dev/run.mjs', ...args], { cwd: root, env: { ...process.env, NO_COLOR: '1', ...env }, stdio: ['ignore', 'pipe', 'pipe'] });
     let output = '';
@@ -66,8 +66,8 @@ describe('npm start', () => {
 
   it('takes no second start on one data folder', async () => {
     const dir = folder();
-    const busy = task(['start'], { ND7_DEV_DIR: dir, ND7_PORT: '4350' }, /another start is running|NEVER/);
-    await new Promise((next) => setTimeout(next, 1500));
+    const busy = task(['start'], { ND7_DEV_DIR: dir, ND7_PORT: '4350' });
+    while (!existsSync(join(dir, 'running'))) await new Promise((next) => setTimeout(next, 50));
     const second = await task(['start', '--once'], { ND7_DEV_DIR: dir, ND7_PORT: '4350' });
     expect(second.output).toMatch(/another start is running here \(pid \d+\)/);
     expect(second.code).toBe(1);

@@ -3,7 +3,7 @@
 import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
-import { clusterFolder, startPostgres, type Rung, type RunningPostgres } from '@nd7/postgres';
+import { clusterFolder, OLDEST_MAJOR, RUNGS, startPostgres, type Rung, type RunningPostgres } from '@nd7/postgres';
 import { problem, Programs, Service } from './programs.js';
 import { step } from './steps.js';
 
@@ -96,7 +96,7 @@ export async function bringUp(options: StackOptions): Promise<Stack> {
     for (const one of undo.splice(0).reverse()) await one();
   };
   try {
-    if (options.fresh) forget(dataDir);
+    if (options.fresh) await forget(root, dataDir);
     const database = await step(
       'PostgreSQL',
       () => startPostgres({ dataDir: join(dataDir, 'postgres'), durable: options.durable, ...(options.rung === undefined ? {} : { rung: options.rung }) }),
@@ -110,11 +110,17 @@ export async function bringUp(options: StackOptions): Promise<Stack> {
   }
 }
 
-function forget(dataDir: string): void {
-  for (const rung of ['system-15', 'system-16', 'system-17', 'system-18', 'embedded-18', 'container-18']) {
-    rmSync(clusterFolder(join(dataDir, 'postgres', rung)), { recursive: true, force: true });
+/** Removes what earlier starts left: of this demo only, never the home that a person records into. */
+async function forget(root: string, dataDir: string): Promise<void> {
+  const home = join(dataDir, 'home');
+  // A start that was killed leaves its recorder running.
+  if (existsSync(home)) await new Programs(root, { ...process.env, ND7_HOME: home }).nd7(['recorder', '--stop']);
+  for (const rung of RUNGS) {
+    for (let major = OLDEST_MAJOR; major < OLDEST_MAJOR + 20; major += 1) {
+      rmSync(clusterFolder(join(dataDir, 'postgres', `${rung}-${major}`)), { recursive: true, force: true });
+    }
   }
-  for (const name of ['postgres', 'keys', 'home', 'state.json', 'vault.log']) rmSync(join(dataDir, name), { recursive: true, force: true });
+  for (const name of ['postgres', 'keys', 'home', 'state.json', 'vault.log', 'claude-settings.json']) rmSync(join(dataDir, name), { recursive: true, force: true });
 }
 
 async function bringUpVault(options: StackOptions, database: RunningPostgres, undo: (() => Promise<void> | void)[], stop: () => Promise<void>): Promise<Stack> {
@@ -147,6 +153,7 @@ async function bringUpVault(options: StackOptions, database: RunningPostgres, un
   const reader = await step('Team', () => team(programs, join(dataDir, 'state.json')), () => TEAM);
   undo.push(async () => void (await programs.nd7(['recorder', '--stop'])));
   const pinned = await step('This machine, enrolled', () => enrol(programs, home, url), (vault) => `${vault.machine.slice(0, 12)}…, vault key pinned`);
+  await step('Hooks, attached to a settings file of this demo', () => attach(programs, join(dataDir, 'claude-settings.json')), (how) => how);
   return { programs, url, team: TEAM, reader, ...pinned, home, vaultLog, vaultEnv, stop };
 }
 
@@ -169,6 +176,13 @@ async function team(programs: Programs, statePath: string): Promise<string> {
   const { token } = await programs.json('vault', ['reader', 'create', '--team', TEAM]);
   writeWhole(statePath, JSON.stringify({ reader: String(token) } satisfies State));
   return String(token);
+}
+
+/** `nd7 init` as a user runs it; answers with what the hooks are. */
+async function attach(programs: Programs, settings: string): Promise<string> {
+  const result = await programs.nd7(['init', '--settings', settings, '--yes']);
+  if (result.code !== 0) throw new Error(problem(result));
+  return existsSync(join(programs.env['ND7_HOME'] ?? '', 'bin', 'nd7-shim')) ? 'a native shim' : 'Node processes (no C compiler here, so no shim)';
 }
 
 interface Pinned {

@@ -1,10 +1,12 @@
 // `npm start`: the main job from the hook to a verified receipt, step by step, and then a vault and a dashboard to look at.
-import { existsSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
+import { homedir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { parseArgs } from 'node:util';
 import { RUNGS, type Rung } from '@nd7/postgres';
 import { capturedSession } from './captures.js';
 import { problem, type Programs } from './programs.js';
+import { sayToHook } from './hook.js';
 import { bringUp, type Stack } from './stack.js';
 import { paint, say, step, StepFailed } from './steps.js';
 
@@ -76,24 +78,40 @@ async function walk(root: string, stack: Stack): Promise<string> {
   for (const scenario of SCENARIOS) {
     const { session, payloads } = capturedSession(root, scenario);
     last = session;
-    await step(`Recorded: real hook payloads of Claude Code (${scenario})`, () => record(stack.programs, payloads), () => `${payloads.length} payloads, session ${session}`);
+    await step(`Recorded: real hook payloads of Claude Code (${scenario})`, () => record(stack, payloads), () => `${payloads.length} payloads, session ${session}`);
     await step('Shipped to the vault, receipts checked', () => ship(stack.programs, session), (shipped) => shipped);
     await step('Re-verified: chain, seals, receipts', () => verify(stack.programs, session), (words) => words);
   }
   const query = `#token=${encodeURIComponent(stack.reader)}&pin=${encodeURIComponent(stack.vkey)}`;
   const path = `/machines/${stack.machine}/sessions/${last}`;
   say(`
-${paint('bold', 'Record your own Claude Code')}   ND7_HOME="${stack.home}" npx --no nd7 init    (then start claude anywhere; \`nd7 uninstall\` undoes it)
-${paint('bold', 'See what is recorded')}          ND7_HOME="${stack.home}" npx --no nd7 sessions
+${paint('bold', 'Record your own Claude Code')}   npx --no nd7 init
+                              ${await enrolment(stack)}
+                              then start claude anywhere; npx --no nd7 uninstall undoes it
+${paint('bold', 'See what is recorded')}          npx --no nd7 sessions          (of the steps above: ND7_HOME="${stack.home}" npx --no nd7 sessions)
 ${paint('bold', 'Verify it yourself')}            ND7_HOME="${stack.home}" npx --no nd7 verify --all --receipts
 ${paint('bold', 'See rewriting caught')}          npm run tour`);
   return `${stack.url}/sign-in${query}&to=${encodeURIComponent(path)}`;
 }
 
+/** What enrols the home that a person records into, unless it is enrolled here already. */
+async function enrolment(stack: Stack): Promise<string> {
+  const path = join(nd7Home(), 'vault.json');
+  const isHere = existsSync(path) && readFileSync(path, 'utf8').includes(JSON.stringify(stack.vkey));
+  if (isHere) return `(${path} ships here already)`;
+  const { token } = await stack.programs.json('vault', ['enrolment', 'create', '--team', stack.team]);
+  return `npx --no nd7 enrol ${stack.url} ${String(token)}${existsSync(path) ? ' --replace' : ''}`;
+}
+
+/** Where `nd7` of this terminal keeps its recordings. */
+function nd7Home(): string {
+  return process.env['ND7_HOME'] ?? join(homedir(), '.nd7');
+}
+
 /** Each payload as the agent would hand it over: one process per hook, in order. */
-async function record(programs: Programs, payloads: readonly string[]): Promise<void> {
+async function record(stack: Stack, payloads: readonly string[]): Promise<void> {
   for (const payload of payloads) {
-    const result = await programs.nd7(['hook', '--agent', 'claude-code'], payload);
+    const result = await sayToHook(stack, payload);
     if (result.code !== 0) throw new Error(problem(result));
   }
 }

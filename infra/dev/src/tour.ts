@@ -6,7 +6,8 @@ import { parseArgs } from 'node:util';
 import { capturedSession } from './captures.js';
 import type { Programs, Result } from './programs.js';
 import { editOneByte, readLines, rewriteChain } from './rewrite.js';
-import { bringUp } from './stack.js';
+import { sayToHook } from './hook.js';
+import { bringUp, type Stack } from './stack.js';
 import { paint, say, StepFailed } from './steps.js';
 
 const HELP = `npm run tour [-- OPTIONS]   record a session, rewrite it, and see who notices
@@ -31,7 +32,7 @@ export async function main(root: string, args: readonly string[]): Promise<numbe
     const stack = await bringUp({ root, dataDir, port: Number(process.env['ND7_PORT'] ?? 4170) + 1, fresh: true, durable: false });
     stop = stack.stop;
     const scenes = new Scenes(stack.programs, Number(values.pause ?? 0));
-    await play(root, stack.home, stack.programs, scenes);
+    await play(root, stack, scenes);
     const link = `${stack.url}/sign-in#token=${encodeURIComponent(stack.reader)}&pin=${encodeURIComponent(stack.vkey)}&to=${encodeURIComponent('/incidents')}`;
     if (values.stay === true) {
       say(`\nThe incident, with both heads: ${link}\nCtrl-C ends it.`);
@@ -64,14 +65,18 @@ class Scenes {
     say(`\n${paint('bold', `${(this.number += 1)}. ${text}`)}`);
   }
 
+  surprise(text: string): void {
+    this.surprises += 1;
+    say(paint('red', `   This is not what the tour expected: ${text}`));
+  }
+
   async run(args: readonly string[], expected: { code: number; says?: RegExp }): Promise<Result> {
     say(paint('dim', `   $ nd7 ${args.join(' ')}`));
     const result = await this.programs.nd7(args);
     for (const line of `${result.stdout}${result.stderr}`.trimEnd().split('\n')) say(`   ${line}`);
     const text = result.stdout + result.stderr;
     if (result.code !== expected.code || (expected.says !== undefined && !expected.says.test(text))) {
-      this.surprises += 1;
-      say(paint('red', `   This is not what the tour expected: exit ${expected.code}${expected.says === undefined ? '' : ` and ${String(expected.says)}`}, got exit ${result.code}.`));
+      this.surprise(`exit ${expected.code}${expected.says === undefined ? '' : ` and ${String(expected.says)}`}, got exit ${result.code}`);
     }
     return result;
   }
@@ -84,12 +89,13 @@ function firstCommand(lines: readonly string[]): number {
   return at;
 }
 
-async function play(root: string, home: string, programs: Programs, scenes: Scenes): Promise<void> {
+async function play(root: string, stack: Stack, scenes: Scenes): Promise<void> {
+  const { home, programs } = stack;
   const { session, payloads } = capturedSession(root, 'basic');
   const half = Math.ceil(payloads.length / 2);
 
   await scenes.title('A session is recorded from real payloads of Claude Code, and shipped');
-  for (const payload of payloads.slice(0, half)) await programs.nd7(['hook', '--agent', 'claude-code'], payload);
+  for (const payload of payloads.slice(0, half)) await sayToHook(stack, payload);
   await scenes.run(['ship', session], { code: 0 });
   await scenes.run(['verify', session, '--receipts'], { code: 0 });
 
@@ -115,8 +121,29 @@ async function play(root: string, home: string, programs: Programs, scenes: Scen
   await scenes.title('He throws the receipts away, works on, and ships the rewritten session');
   rmSync(join(home, 'sessions', session, 'receipts'), { recursive: true, force: true });
   rmSync(join(home, 'outbox', session), { recursive: true, force: true });
-  for (const payload of payloads.slice(half)) await programs.nd7(['hook', '--agent', 'claude-code'], payload);
+  for (const payload of payloads.slice(half)) await sayToHook(stack, payload);
   await programs.nd7(['recorder', '--stop']);
   await scenes.run(['ship', session], { code: 1, says: /fork|409/ });
-  say('   The vault holds two claims for one count, both under this machine’s signature: a fork leaf and an incident.');
+
+  await scenes.title('The vault keeps both claims, signs a fork leaf, and raises an incident');
+  await showIncident(stack, session, scenes);
+}
+
+interface Incident {
+  id: string;
+  kind: string;
+  session: string;
+  count?: number;
+  leaf_index?: number;
+  claims?: { from: number; to: number; prev: string; head: string }[];
+}
+
+/** What the dashboard shows of the fork, asked from the vault with a reader's token. */
+async function showIncident(stack: Stack, session: string, scenes: Scenes): Promise<void> {
+  const answer = await fetch(`${stack.url}/v1/incidents`, { headers: { authorization: `Bearer ${stack.reader}` } });
+  const { incidents } = (await answer.json()) as { incidents: Incident[] };
+  const fork = incidents.find((one) => one.kind === 'fork' && one.session === session);
+  if (fork?.claims?.length !== 2) return scenes.surprise(`no fork incident with two claims: ${JSON.stringify(incidents)}`);
+  say(`   incident ${fork.id}: fork at ${String(fork.count)} entries, leaf ${String(fork.leaf_index)} of the log`);
+  for (const claim of fork.claims) say(`   claim of entries ${claim.from} to ${claim.to}: prev ${claim.prev.slice(0, 16)}… head ${claim.head.slice(0, 16)}…`);
 }
