@@ -57,3 +57,19 @@ describe('the tree', () => {
     expect(long).toEqual([]);
   });
 });
+
+describe('the words', () => {
+  // Words of the glossary's last column that would mislead in a name people meet: routes, metrics, commands.
+  const avoided = ['plugin', 'conversation', 'upload', 'ack', 'sth', 'notary', 'genesis-seed', 'registration', 'redaction'];
+
+  it('of the glossary are all there, and those it says not to say stand in no route, metric or command', () => {
+    expect(text('docs/glossary.md').split('\n').filter((line) => line.startsWith('| ')).length).toBeGreaterThan(30);
+    const names = [
+      ...text('libs/vault-api/src/routes.ts').matchAll(/'(\/[a-z0-9/:{}_.*-]+)'/g),
+      ...text('apps/vault/src/health/metrics.ts').matchAll(/name: '([a-z0-9_]+)'/g),
+      ...files.filter((file) => file.startsWith('apps/agent/src/commands/')).flatMap((file) => [...text(file).matchAll(/\.command\('([a-z-]+)/g)]),
+    ].map((match) => match[1] ?? '');
+    expect(names.length).toBeGreaterThan(40);
+    expect(names.filter((name) => avoided.some((word) => name.split(/[^a-z]+/).includes(word)))).toEqual([]);
+  });
+});
