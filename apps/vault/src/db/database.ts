@@ -23,8 +23,12 @@ export class Database {
   async tenant<T>(team: string, work: (tx: TransactionSql) => Promise<T>): Promise<T> {
     // The driver unwraps arrays of promises, which its type says in a way that does not follow T.
     return (await this.sql.begin(async (tx) => {
-      await tx`select set_config('nd7.team', ${team}, true)`;
-      return work(tx);
+      // Not waited for: the connection takes statements in order, and the first of `work` travels with it. Should it fail, all fail.
+      const tenant = tx`select set_config('nd7.team', ${team}, true)`.execute();
+      tenant.catch(() => undefined);
+      const result = await work(tx);
+      await tenant;
+      return result;
     })) as T;
   }
 

@@ -31,7 +31,7 @@ export async function examine(
   keyBefore: string | null,
   kernel: LineKernel,
 ): Promise<Examined> {
-  const index = new EntryIndex(claim.from);
+  const index = new EntryIndex();
   const result = await walk(plain, {
     session: claim.session,
     kernel,

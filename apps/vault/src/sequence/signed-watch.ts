@@ -3,6 +3,8 @@ import { LogError } from './log-error.js';
 
 /** How long an answer of the signer counts, in milliseconds. */
 const FRESH = 1000;
+/** Whoever asks holds a database connection: so long (ms) is waited for a signer that does not answer. */
+const PATIENCE = 500;
 
 /**
  * What the signer signed last, for those who are about to write: everything signed was committed before, so a database that does not hold
@@ -24,7 +26,14 @@ export class SignedWatch {
   }
 
   private async ask(origin: string): Promise<TreeHead | undefined> {
-    const state = await this.signer.state(origin).catch(() => undefined);
+    let timer: NodeJS.Timeout | undefined;
+    const late = new Promise<undefined>((resolve) => {
+      timer = setTimeout(() => {
+        resolve(undefined);
+      }, PATIENCE);
+    });
+    const state = await Promise.race([this.signer.state(origin).catch(() => undefined), late]);
+    clearTimeout(timer);
     if (state?.ok === true) {
       this.known.set(origin, { head: state.last, at: performance.now() });
       return state.last;

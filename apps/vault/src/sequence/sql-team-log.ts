@@ -53,13 +53,17 @@ export class SqlTeamLog extends TeamLog {
         `not a statement for log ${origin}: ${JSON.stringify(statement.slice(0, 200))}`,
       );
     const signed = await this.signed.head(origin);
+    // Looked at here first, in the caller's own transaction: no refused request may need a second connection to say why it is refused.
+    if (signed !== undefined && !(await holdsHead(tx, team, signed)))
+      throw new LogError('log-read-only', await this.describe(tx, team, signed));
     try {
       const [row] = await tx<{ id: string }[]>`
         select nd7.log_enqueue(${team}, ${statement}, ${String(signed?.size ?? 0)}::bigint, ${Buffer.from(signed?.root ?? emptyRoot)})::text as id`;
       return BigInt(row?.id ?? 0);
     } catch (error) {
-      if (isReadOnly(error)) throw new LogError('log-read-only', await this.describe(team, signed), { cause: error });
-      if ((error as { code?: unknown }).code === '23503')
+      const { code, message } = error as { code?: unknown; message: string };
+      if (isReadOnly(error)) throw new LogError('log-read-only', message, { cause: error });
+      if (code === '23503')
         throw new LogError('unknown-log', `team ${team} has no log: run \`nd7-vault team create\` again`, {
           cause: error,
         });
@@ -123,17 +127,16 @@ export class SqlTeamLog extends TeamLog {
         await readPublished(tx, team),
         signed === undefined || (await holdsHead(tx, team, signed)),
       ];
-      const readOnly = lost ?? (holds ? undefined : await this.describe(team, signed));
+      const readOnly = lost ?? (signed === undefined || holds ? undefined : await this.describe(tx, team, signed));
       return { origin, published, readOnly };
     });
   }
 
-  /** Both checkpoints by name, for the message of a read-only log. Reads in a transaction of its own: the caller's may have failed. */
-  private async describe(team: string, signed: TreeHead | undefined): Promise<string> {
-    const { tip } = await this.options.db.tenant(team, (tx) => readLogState(tx, team));
+  /** Both checkpoints by name, for the message of a read-only log. */
+  private async describe(tx: TransactionSql, team: string, signed: TreeHead): Promise<string> {
+    const { tip } = await readLogState(tx, team);
     const stored = tip ?? { size: 0, root: emptyRoot };
-    const by = signed === undefined ? 'more than the database holds' : describeHead(signed);
-    return `log ${this.origin(team)} is read-only: the signer has signed ${by}, the database holds ${describeHead(stored)}; it was restored or has lagged, see docs/operate.md`;
+    return `log ${this.origin(team)} is read-only: the signer has signed ${describeHead(signed)}, the database holds ${describeHead(stored)}; it was restored or has lagged, see docs/operate.md`;
   }
 
   /** Looks for a leaf's receipt, together with all others of the team that are asked for in the same turn. */

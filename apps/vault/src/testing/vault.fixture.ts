@@ -91,8 +91,28 @@ export class TestWorld {
     return machine;
   }
 
-  async close(): Promise<void> {
+  readonly backups: string[] = [];
+
+  /** A copy of the database as it is now; no replica may run. Returns its URL. */
+  async backup(): Promise<string> {
+    await this.io.close();
+    await this.owner.end({ timeout: 5 });
+    const { database, ...server } = connectOptions(this.databaseUrl);
+    const name = `${database}_backup_${String(this.backups.length)}`;
+    const sql = postgres({ ...server, database: 'postgres', max: 1, onnotice: () => undefined });
+    await sql`create database ${sql(name)} template ${sql(database)}`;
+    await sql.end();
+    const url = this.databaseUrl.replace(/\/[^/]*$/, `/${name}`);
+    this.backups.push(url);
+    return url;
+  }
+
+  async stopReplicas(): Promise<void> {
     for (const vault of this.replicas.splice(0)) await vault.close();
+  }
+
+  async close(): Promise<void> {
+    await this.stopReplicas();
     await this.io.close();
     await this.owner.end({ timeout: 5 });
     rmSync(this.folder, { recursive: true, force: true });
