@@ -26,11 +26,10 @@ int run_node_hook(const struct request *request, const struct conf *conf, const 
   const pid_t child = fork();
   if (child == 0) {
     dup2(payload, 0);
-    node_environment(request->home);
-    setenv("ND7_SHIM", why, 1);
     signal(SIGPIPE, SIG_DFL);
     /* SIGTERM stays blocked: the entry comes before the agent's wish to be done. */
-    execl(conf->node, conf->node, conf->main, "hook", "--agent", request->agent, "--took", request->took, (char *)NULL);
+    char *const arguments[] = {conf->node, conf->main, (char *)"hook", (char *)"--agent", (char *)(uintptr_t)request->agent, (char *)"--took", (char *)(uintptr_t)request->took, NULL};
+    execve(conf->node, arguments, node_environment(request->home, why));
     _exit(127);
   }
   close(payload);

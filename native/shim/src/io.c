@@ -5,6 +5,7 @@
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -46,8 +47,32 @@ bool join(char *path, size_t size, const char *home, const char *name) {
   return n > 0 && (size_t)n < size;
 }
 
-void node_environment(const char *home) {
-  setenv("ND7_HOME", home, 1);
-  unsetenv("NODE_OPTIONS");
-  unsetenv("NODE_PATH");
+/* What a Node process of ours may know of an agent's environment, which holds keys, and options that load code or switch TLS off. */
+static const char *const PASSED[] = {"PATH", "HOME", "USER", "LOGNAME", "LANG", "LC_ALL", "TZ", "TMPDIR", "CLAUDE_CONFIG_DIR"};
+
+const char *const AGENT_ENVIRONMENT[] = {"CLAUDE_CODE_SESSION_ID", "CLAUDE_PID",        "CLAUDE_PROJECT_DIR", "CLAUDE_CODE_ENTRYPOINT",
+                                         "CODEX_SESSION_ID",       "GEMINI_SESSION_ID", "GEMINI_PROJECT_DIR", NULL};
+
+/* "NAME=value" in memory that lives as long as the process; NULL when there is none. */
+static char *assignment(const char *name, const char *value) {
+  if (value == NULL) return NULL;
+  const size_t size = strlen(name) + strlen(value) + 2;
+  char *text = malloc(size);
+  if (text != NULL) snprintf(text, size, "%s=%s", name, value);
+  return text;
+}
+
+char **node_environment(const char *home, const char *why) {
+  static char *environment[32];
+  size_t n = 0;
+  for (size_t i = 0; i < sizeof PASSED / sizeof *PASSED; i++) {
+    if ((environment[n] = assignment(PASSED[i], getenv(PASSED[i]))) != NULL) n++;
+  }
+  for (size_t i = 0; why != NULL && AGENT_ENVIRONMENT[i] != NULL; i++) {
+    if ((environment[n] = assignment(AGENT_ENVIRONMENT[i], getenv(AGENT_ENVIRONMENT[i]))) != NULL) n++;
+  }
+  if ((environment[n] = assignment("ND7_SHIM", why)) != NULL) n++;
+  if ((environment[n] = assignment("ND7_HOME", home)) != NULL) n++;
+  environment[n] = NULL;
+  return environment;
 }

@@ -79,20 +79,22 @@ int main(int argc, char **argv) {
   if (request.home == NULL || request.home[0] != '/' || request.agent == NULL || !is_producer(request.agent)) return usage();
 
   conf_read(request.home, &conf);
-  const char *bad = untrusted(request.home);
-  if (bad != NULL) {
-    char line[2 * PATH_MAX + 16];
-    const int n = snprintf(line, sizeof line, "nd7: %s\n", bad);
-    if (n > 0) write_all(STDERR_FILENO, line, (size_t)n < sizeof line ? (size_t)n : sizeof line - 1, now_ms() + 1000);
-    return conf.required ? 2 : 1;
-  }
-
   struct payload payload = {0};
   request.took = take(&payload, conf.idle_ms);
   /* White space after the value says nothing and comes or not by chance. */
   while (payload.length > 0 && blank(payload.bytes[payload.length - 1])) payload.length--;
   request.payload = payload.bytes != NULL ? payload.bytes : "";
   request.length = payload.length;
+
+  const char *bad = untrusted(request.home);
+  if (bad != NULL) {
+    char line[2 * PATH_MAX + 16];
+    const int n = snprintf(line, sizeof line, "nd7: %s\n", bad);
+    if (n > 0) write_all(STDERR_FILENO, line, (size_t)n < sizeof line ? (size_t)n : sizeof line - 1, now_ms() + 1000);
+    /* 1 is an error that agents show and go on after. */
+    const int refused = give_up(&request, &conf, "others can change its files");
+    return refused == 0 ? 1 : refused;
+  }
 
   struct answer answer;
   const enum exchanged exchanged = ask_recorder(&request, &conf, &answer);

@@ -23,12 +23,21 @@ const tool = (more = {}): string =>
     tool_input: { command: 'echo "}"' },
     ...more,
   });
+/** An agent's environment: keys, and settings that would change what a Node process does. */
+const AGENTS = {
+  NODE_OPTIONS: '--no-such-option',
+  NODE_TLS_REJECT_UNAUTHORIZED: '0',
+  AWS_SECRET_ACCESS_KEY: 'x',
+  HOME: '/h',
+  CLAUDE_PID: '7',
+};
+
 /** A main file whose recorder never comes up, and whose hook keeps what it got. */
 const KEEPING_HOOK = `
 if (role === 'recorder') process.exit(1);
 const got = fs.readFileSync(0);
 fs.writeFileSync(home + '/hooked', got);
-fs.writeFileSync(home + '/hooked.json', JSON.stringify({ argv: process.argv.slice(2), why: process.env.ND7_SHIM, options: process.env.NODE_OPTIONS ?? null }));
+fs.writeFileSync(home + '/hooked.json', JSON.stringify({ argv: process.argv.slice(2), why: process.env.ND7_SHIM, env: Object.keys(process.env).sort() }));
 process.stdout.write('from node');
 process.exitCode = 2;`;
 
@@ -201,17 +210,20 @@ it('is built, in release and with sanitizers, where there is a C compiler', () =
         if (role === 'hook') process.exit(0);
         fs.appendFileSync(home + '/starts', 'x');
         fs.writeFileSync(home + '/recorder.pid', String(process.pid));
-        fs.writeFileSync(home + '/recorder.json', JSON.stringify({ options: process.env.NODE_OPTIONS ?? null, cwd: process.cwd(), argv: process.argv.slice(2) }));
+        fs.writeFileSync(home + '/recorder.json', JSON.stringify({ env: Object.keys(process.env).sort(), cwd: process.cwd(), argv: process.argv.slice(2), flags: process.execArgv }));
         console.log('up');
         net.createServer((s) => s.once('data', () => s.end(Buffer.from('6e6437010300000002000000686900000000', 'hex')))).listen(home + '/run/hook');`,
         { 'start-ms': 60_000 },
       );
-      const all = await Promise.all(
-        Array.from({ length: 8 }, () => rig.run(tool(), { env: { NODE_OPTIONS: '--no-such-option' } })),
-      );
+      const all = await Promise.all(Array.from({ length: 8 }, () => rig.run(tool(), { env: AGENTS })));
       expect(all).toEqual(all.map(() => ({ code: 3, signal: null, stdout: 'hi', stderr: '' })));
       expect(rig.read('starts')).toBe('x');
-      expect(JSON.parse(rig.read('recorder.json'))).toEqual({ options: null, cwd: rig.home, argv: ['recorder'] });
+      expect(JSON.parse(rig.read('recorder.json'))).toEqual({
+        env: ['HOME', 'ND7_HOME', 'PATH'],
+        cwd: '/',
+        argv: ['recorder'],
+        flags: expect.arrayContaining(['--optimize-for-size']) as string[],
+      });
       expect(rig.read('run/recorder.log')).toBe('up\n');
       // It is nobody's child and in a session of its own: the end of the agent does not end it.
       const stat = spawnSync('ps', ['-o', 'sid=,pid=', '-p', rig.read('recorder.pid')], { encoding: 'utf8' })
@@ -239,13 +251,13 @@ it('is built, in release and with sanitizers, where there is a C compiler', () =
 
     it('runs the Node hook in its place, with the payload it has read', async () => {
       rig.main(KEEPING_HOOK, { 'start-ms': 300 });
-      const ended = await rig.run(tool(), { env: { NODE_OPTIONS: '--no-such-option' } });
+      const ended = await rig.run(tool(), { env: AGENTS });
       expect(ended).toEqual({ code: 2, signal: null, stdout: 'from node', stderr: '' });
       expect(rig.read('hooked')).toBe(tool());
       expect(JSON.parse(rig.read('hooked.json'))).toEqual({
         argv: ['hook', '--agent', 'claude-code', '--took', 'complete'],
         why: 'no-recorder',
-        options: null,
+        env: ['CLAUDE_PID', 'HOME', 'ND7_HOME', 'ND7_SHIM', 'PATH'],
       });
       expect(rig.read('run/missed')).toBe('');
     });
@@ -417,7 +429,7 @@ it('is built, in release and with sanitizers, where there is a C compiler', () =
 
   describe('refuses to work', () => {
     const refused = (ended: Ended, code = 1): void => {
-      expect([ended.code, ended.stdout]).toEqual([code, '']);
+      expect([ended.code, ended.stdout.includes('deny')]).toEqual([code, code === 2]);
       expect(ended.stderr).toMatch(/can be changed by other users.*chmod go-w/);
       expect(rig.received).toEqual([]);
     };
@@ -447,6 +459,14 @@ it('is built, in release and with sanitizers, where there is a C compiler', () =
       chmodSync(own, 0o777);
       rig.conf({ recording: 'required' });
       refused(await other.run(tool(), at), 2);
+      // Exit 2 at the end of a turn would force the agent on: only what is about to run is denied.
+      refused(await other.run(tool({ hook_event_name: 'Stop' }), at), 1);
+      expect(
+        rig
+          .read('run/missed')
+          .split('\n')
+          .filter((line) => line.includes('others can change its files')),
+      ).toHaveLength(3);
     });
 
     it.each([
