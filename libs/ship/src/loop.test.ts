@@ -188,3 +188,18 @@ test('stopped in the middle: nothing is under way any more, nothing is lost', as
   expect((await loop().flush(['s-1']))['s-1']).toMatchObject({ state: 'shipped' });
   await vault.checkAll();
 }, 30_000);
+
+test('of many sessions that are shipped only the newest are kept in mind; one that is forgotten is shipped again when it goes on', async () => {
+  const ship = loop();
+  const names = Array.from({ length: 70 }, (_, i) => `s-${String(i)}`);
+  for (const name of names) {
+    await record(name).seal();
+    await ship.flush([name]);
+  }
+  const { sessions } = ship.status() as { sessions: { session: string }[] };
+  expect(sessions.length).toBeLessThanOrEqual(65);
+  expect(sessions.map(({ session }) => session)).not.toContain('s-0');
+  logs.get('s-0')?.prompts(3);
+  expect((await ship.flush(['s-0']))['s-0']).toMatchObject({ state: 'shipped', entries: logs.get('s-0')?.entries() });
+  await vault.checkAll();
+}, 60_000);

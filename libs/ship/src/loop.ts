@@ -53,6 +53,8 @@ interface Tracked {
 
 /** Waits between tries of one session that do not get through. */
 const BACK_OFF: RetryPlan = { attempts: Infinity, baseMs: 1000, capMs: 60_000 };
+/** Sessions kept in mind; those with something left to do are never forgotten. */
+const REMEMBERED = 64;
 /** Passes under way at once. */
 const WIDTH = 2;
 
@@ -157,7 +159,17 @@ export class ShipLoop {
     if (known !== undefined) return known;
     const tracked: Tracked = { session, again: false, failures: 0, watchers: new Set() };
     this.#tracked.set(session, tracked);
+    this.#forgetOld();
     return tracked;
+  }
+
+  /** A recorder lives for weeks: of sessions that are shipped and quiet only the newest are kept in mind. What a forgotten one needs is on the disk. */
+  #forgetOld(): void {
+    for (const [session, { running, timer, error, report, watchers }] of this.#tracked) {
+      if (this.#tracked.size <= REMEMBERED) return;
+      const isQuiet = running === undefined && timer === undefined && error === undefined && watchers.size === 0;
+      if (isQuiet && report?.state === 'shipped') this.#tracked.delete(session);
+    }
   }
 
   /** The next pass in so many milliseconds; none with undefined. */
