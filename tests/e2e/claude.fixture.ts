@@ -42,6 +42,10 @@ export function findClient(): { path: string } | { problem: string } {
 
 export const has = (program: string): boolean => spawnSync('sh', ['-c', `command -v ${program}`]).status === 0;
 
+/** The interpreter itself: what is called python3 may be a slow wrapper. Empty where there is none. */
+const PYTHON =
+  spawnSync('python3', ['-c', 'import sys; print(sys.executable)'], { encoding: 'utf8' }).stdout?.trim() ?? '';
+
 export interface Entry {
   seq: number;
   source: string;
@@ -173,9 +177,9 @@ export class World {
       reason?: string;
     };
     const folder = join(this.nd7Home, 'sessions', session);
-    if (has('python3')) {
+    if (PYTHON !== '') {
       const reference = spawnSync(
-        'python3',
+        PYTHON,
         [
           join(REPOSITORY, 'tests/reference/nd7ref.py'),
           'verify',

@@ -280,6 +280,23 @@ describe('silencing', () => {
     });
   });
 
+  it('is told at the latest when the session is over', async () => {
+    const { client, hook } = await clientWithHook();
+    const transcript = join(throwAway(), 't.jsonl');
+    await say(recorder, { ...pre('s', 'told'), transcript_path: transcript }, {}, hook);
+    const call = (id: string) => `${JSON.stringify({ message: { content: [{ type: 'tool_use', id }] } })}\n`;
+    writeFileSync(transcript, call('told') + call('silent'));
+    client.kill('SIGKILL');
+    await until('the session is sealed', () => kinds('s').at(-1) === 'recorder seal');
+    expect(kinds('s').slice(1)).toEqual([
+      'intent tool.before',
+      'recorder alarm',
+      'recorder session.end',
+      'recorder seal',
+    ]);
+    expect(JSON.parse(entriesOf(home, 's')[2]?.data ?? '')).toMatchObject({ tool_use_ids: ['silent'] });
+  });
+
   it('is noticed by calls in the transcript that no hook told of', async () => {
     const now = { ms: Date.now() };
     await recorder.stop();

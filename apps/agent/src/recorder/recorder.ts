@@ -183,8 +183,7 @@ export class Recorder implements ShipHost {
     for (let attempt = 0; ; attempt++) {
       try {
         const writer = await this.sessions.writer(asked, reading.adapter.agent, start);
-        writer.project = project ?? writer.project;
-        writer.client = who.client ?? writer.client;
+        writer.meet(reading, who, project);
         this.watch.mark(asked, writer);
         this.watch.wake();
         const outcome = await writer.record(reading, who);
@@ -226,6 +225,7 @@ export class Recorder implements ShipHost {
 
   private async end(writer: SessionWriter, reading: HookReading): Promise<void> {
     try {
+      await this.watch.listenForSilence(writer, true);
       await writer.note('session.end', { reason: 'client ended', ...optional('client_reason', reading.facts.reason) });
       await writer.seal();
       this.sessions.markEnded(writer);

@@ -54,12 +54,17 @@ export class SessionWriter {
     return this.journal.session;
   }
 
+  /** Learns from a payload whose session this is. */
+  meet(reading: HookReading, speaker: Speaker, project: string | undefined): void {
+    this.client = speaker.client ?? this.client;
+    this.transcriptPath = reading.facts.transcriptPath ?? this.transcriptPath;
+    this.project = project ?? this.project;
+  }
+
   /** Takes one payload; resolves when it is recorded as durably as its kind asks, or could not be. Never rejects. */
   async record(reading: HookReading, speaker: Speaker): Promise<Recorded> {
     const took = this.clock.now();
     this.lastTaken = took;
-    this.client = speaker.client ?? this.client;
-    this.transcriptPath = reading.facts.transcriptPath ?? this.transcriptPath;
     const firstTool = reading.kind === 'tool.before' && !this.toolSeen;
     if (firstTool) this.toolSeen = true;
     for (const id of reading.facts.callIds ?? []) this.calls.add(id);

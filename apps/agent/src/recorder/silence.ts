@@ -14,14 +14,17 @@ export class SilenceWatch {
   private rest = '';
   private readonly pending = new Map<string, number>();
 
-  /** Call ids that have stood in the transcript for GRACE_MS without a hook; each is told once. */
-  look(path: string | undefined, told: ReadonlySet<string>, now: number): string[] {
+  /**
+   * Call ids that have stood in the transcript for GRACE_MS (at the session's end: at all) without a hook; each is told once. The first look
+   * notes where the transcript ends.
+   */
+  look(path: string | undefined, told: ReadonlySet<string>, now: number, isLast = false): string[] {
     if (path === undefined) return [];
     for (const id of this.grown(path)) if (!told.has(id) && !this.pending.has(id)) this.pending.set(id, now);
     const silent: string[] = [];
     for (const [id, since] of this.pending) {
       if (told.has(id)) this.pending.delete(id);
-      else if (now - since >= GRACE_MS && since !== Infinity) {
+      else if (since !== Infinity && (isLast || now - since >= GRACE_MS)) {
         silent.push(id);
         this.pending.set(id, Infinity);
       }
@@ -29,13 +32,14 @@ export class SilenceWatch {
     return silent;
   }
 
-  /** Ids of the tool calls in the lines that came since the last look. The first look only notes where the file ends. */
+  /** Ids of the tool calls in the lines that came since the last look. */
   private grown(path: string): string[] {
     let size: number;
     try {
       size = statSync(path).size;
     } catch {
-      return []; // not made yet, or gone
+      this.offset ??= 0; // not made yet: all of it will be new
+      return [];
     }
     if (this.offset === undefined || size < this.offset) {
       this.offset = size;

@@ -77,6 +77,7 @@ export class Watch {
     const { sessions, clock } = this.options;
     const quiet = clock.now() - session.lastTaken;
     if (session.client !== undefined && !clientAlive(session.client)) {
+      await this.listenForSilence(session, true);
       if (!session.ended) await session.note('session.end', { reason: 'process gone', client: session.client });
       return sessions.close(id);
     }
@@ -90,17 +91,21 @@ export class Watch {
 
   /** Notes on the disk whose session this is, for a later recorder; does nothing while that has not changed. */
   mark(id: string, session: SessionWriter): void {
+    const isNew = !this.observed.has(session);
     const observed = this.of(session);
+    if (isNew) observed.silence.look(session.transcriptPath, session.calls, this.options.clock.now());
     const client = session.client?.pid ?? 0;
     if (observed.marked === client) return;
     observed.marked = client;
     markOpen(this.options.home, { session: id, agent: session.agent, client: session.client });
   }
 
-  private async listenForSilence(session: SessionWriter): Promise<void> {
+  /** Alarms for what was done in silence; `isLast` before the session's end is written. */
+  async listenForSilence(session: SessionWriter, isLast = false): Promise<void> {
     if (session.agent !== 'claude-code' || session.ended) return;
     const observed = this.of(session);
-    const calls = observed.silence.look(session.transcriptPath, session.calls, this.options.clock.now());
+    const now = this.options.clock.now();
+    const calls = observed.silence.look(session.transcriptPath, session.calls, now, isLast);
     if (calls.length > 0)
       await session.note('alarm', {
         reason: 'hooks silent',

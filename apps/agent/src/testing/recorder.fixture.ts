@@ -105,17 +105,21 @@ export async function verdictOf(
   };
 }
 
-let python: boolean | undefined;
-export function hasPython(): boolean {
-  python ??= spawnSync('python3', ['--version']).status === 0;
+let python: string | undefined;
+/** The interpreter itself: what is called python3 may be a slow wrapper. Empty where there is none. */
+function pythonPath(): string {
+  python ??=
+    spawnSync('python3', ['-c', 'import sys; print(sys.executable)'], { encoding: 'utf8' }).stdout?.trim() ?? '';
   return python;
 }
+
+export const hasPython = (): boolean => pythonPath() !== '';
 
 export function referenceVerdict(home: string, session: string): { verdict: string; text: string } {
   const folder = join(home, 'sessions', session);
   const head = existsSync(join(folder, 'head.json')) ? ['--head', join(folder, 'head.json')] : [];
   const ran = spawnSync(
-    'python3',
+    pythonPath(),
     [join(REPOSITORY, 'tests/reference/nd7ref.py'), 'verify', session, join(folder, 'log.jsonl'), ...head],
     { encoding: 'utf8' },
   );
