@@ -29,8 +29,11 @@ export function temporaryFolder(): string {
 /** A connection pool as the service has it. */
 export class LogDatabase implements TenantDatabase {
   readonly sql: Sql;
-  constructor(readonly url: string) {
-    this.sql = connect(url, { max: 8, role: 'nd7_app' });
+  constructor(
+    readonly url: string,
+    pool = 8,
+  ) {
+    this.sql = connect(url, { max: pool, role: 'nd7_app' });
   }
   async tenant<T>(team: string, work: (tx: TransactionSql) => Promise<T>): Promise<T> {
     return (await this.sql.begin(async (tx) => {
@@ -78,9 +81,9 @@ export class Replica {
   constructor(
     url: string,
     readonly signer: CheckpointSigner,
-    options: { pace?: Partial<Pace>; batch?: number; events?: SequencerEvents; name?: string } = {},
+    options: { pace?: Partial<Pace>; batch?: number; events?: SequencerEvents; name?: string; pool?: number } = {},
   ) {
-    this.db = new LogDatabase(url);
+    this.db = new LogDatabase(url, options.pool);
     this.wakes = new Wakes(this.db.sql);
     this.lockSql = connect(url, { max: 1, role: 'nd7_app' });
     const { db, wakes, lockSql } = this;

@@ -3,23 +3,12 @@ import { parseReceipt } from '@nd7/receipt';
 import { stopTestPostgres } from '@nd7/testing';
 import { rmSync } from 'node:fs';
 import { join } from 'node:path';
-import { connect } from '../db/database.js';
 import { adopt } from '../signer/adopt.js';
 import { emptyRoot } from '@nd7/tlog';
 import { EmbeddedSigner } from '../signer/embedded.js';
 import type { CheckpointSigner } from '../signer/signer.js';
 import { checkLog } from './check-log.js';
-import {
-  copyDatabase,
-  freshLog,
-  LogDatabase,
-  ORIGIN,
-  Replica,
-  statementOf,
-  TEAM,
-  until,
-  VAULT,
-} from './log.fixture.js';
+import { copyDatabase, freshLog, LogDatabase, ORIGIN, Replica, TEAM, until, VAULT } from './log.fixture.js';
 import { TestSession } from '../testing/session.fixture.js';
 import { TestWorld } from '../testing/vault.fixture.js';
 import type { Round } from './team-sequencer.js';
@@ -83,18 +72,11 @@ describe('a restored backup', () => {
 
   it('refuses many at once without needing a second connection for any of them', async () => {
     const { signer, backup } = await restored(1);
-    const narrow = connect(backup, { max: 2, role: 'nd7_app' });
-    const replica = new Replica(backup, signer);
+    const replica = new Replica(backup, signer, { pool: 2 });
     const refused = Array.from({ length: 8 }, () =>
-      narrow
-        .begin(async (tx) => {
-          await tx`select set_config('nd7.team', ${TEAM}, true)`;
-          await replica.log.enqueue(tx, TEAM, statementOf());
-        })
-        .catch((error: unknown) => (error as { code: string }).code),
+      replica.queue().catch((error: unknown) => (error as { code: string }).code),
     );
     expect(new Set(await Promise.all(refused))).toEqual(new Set(['log-read-only']));
-    await narrow.end();
     await replica.close();
     await signer.close();
   }, 60_000);
