@@ -1,8 +1,29 @@
-import { spawn, type ChildProcess } from 'node:child_process';
-import { chmodSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { spawn, spawnSync, type ChildProcess } from 'node:child_process';
+import { chmodSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer, type Server, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+
+export const folder = join(import.meta.dirname, '..');
+/** What the compiler said: built once per test file. */
+export const built = spawnSync(process.execPath, [join(folder, 'build.mjs'), '--sanitize'], { encoding: 'utf8' });
+export const release = join(folder, 'build/nd7-shim');
+export const compiled = existsSync(release);
+/** Name and path of the builds that there are. */
+export const builds = [
+  ['release', release],
+  ['sanitized', join(folder, 'build/nd7-shim-sanitized')],
+].filter(([, path]) => existsSync(path as string)) as [string, string][];
+
+/** A payload of a call that is about to run. */
+export const tool = (more = {}): string =>
+  JSON.stringify({
+    session_id: 's-1',
+    hook_event_name: 'PreToolUse',
+    tool_name: 'Bash',
+    tool_input: { command: 'echo "}"' },
+    ...more,
+  });
 
 /** One request as the fake recorder read it. */
 export interface Received {
