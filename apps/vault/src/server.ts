@@ -28,7 +28,12 @@ export async function startVault(parts: VaultParts): Promise<RunningVault> {
   const adapter = new FastifyAdapter({
     routerOptions: { maxParamLength: 256 },
     // Bodies are checked by the contract's own schemas: Fastify need not load its validator and serialiser, which takes a third of the start.
-    schemaController: { compilersFactory: { buildValidator: (() => () => () => true) as never, buildSerializer: (() => () => JSON.stringify) as never } },
+    schemaController: {
+      compilersFactory: {
+        buildValidator: (() => () => () => true) as never,
+        buildSerializer: (() => () => JSON.stringify) as never,
+      },
+    },
     forceCloseConnections: 'idle',
     requestTimeout: 60_000,
     keepAliveTimeout: 72_000,

@@ -25,9 +25,11 @@ export class GuardError extends Error {
 
 /** Throws GuardError unless every guard is there. Returns what is no danger to evidence but should be known. */
 export async function checkGuards(config: Pick<VaultConfig, 'databaseUrl'>): Promise<string[]> {
-  const sql = connect(config.databaseUrl, { max: 1 });
+  const sql = connect(config.databaseUrl, { max: 1, role: 'nd7_app' });
   try {
-    const [there] = await sql<{ there: boolean }[]>`select to_regclass('nd7.migration') is not null as there`;
+    const [there] = await sql<{ there: boolean }[]>`select to_regclass('nd7.migration') is not null as there`.catch(
+      noRole,
+    );
     if (there?.there !== true)
       throw new GuardError(['the database has no tables of this vault yet: run `nd7-vault migrate`']);
     const known = migrations();
@@ -56,6 +58,18 @@ export async function checkGuards(config: Pick<VaultConfig, 'databaseUrl'>): Pro
   } finally {
     await sql.end({ timeout: 5 });
   }
+}
+
+/** A cluster that no vault was migrated in has no role to act as; a login may not be let act as it. */
+function noRole(error: unknown): { there: boolean }[] {
+  const { code, message } = error as { code?: string; message?: string };
+  if (code === '22023') return [];
+  if (code === '42501' && message?.includes('set role') === true) {
+    throw new GuardError([
+      'the login of ND7_DATABASE_URL may not act as nd7_app: `grant nd7_app to` it (infra/postgres/README.md)',
+    ]);
+  }
+  throw error;
 }
 
 async function roles(sql: Sql): Promise<string[]> {

@@ -69,7 +69,16 @@ export class EntryIndex {
       else left += 1;
     }
     const parts = source === null ? undefined : parseSource(source);
-    const problem = time === null || !isTime(time) ? 'time' : parts === undefined ? 'source' : kind === null || !isKind(kind) ? 'kind' : data < 0 ? 'data' : undefined;
+    const problem =
+      time === null || !isTime(time)
+        ? 'time'
+        : parts === undefined
+          ? 'source'
+          : kind === null || !isKind(kind)
+            ? 'kind'
+            : data < 0
+              ? 'data'
+              : undefined;
     if (problem !== undefined) this.problems.push({ seq, member: problem });
     else if (parts !== undefined) {
       this.times.push(Date.parse(time as string));
@@ -113,7 +122,12 @@ function factsOf(line: Line): Facts {
   const { class: evidence, kind } = line;
   const own = line.source === 'recorder:nd7';
   return {
-    agent: evidence === 'intent' ? line.producer : own && kind.startsWith('session.') ? firstText(line, ['agent'], NAME) : '',
+    agent:
+      evidence === 'intent'
+        ? line.producer
+        : own && kind.startsWith('session.')
+          ? firstText(line, ['agent'], NAME)
+          : '',
     tool: HAS_TOOL.test(kind) ? firstText(line, ['tool_name', 'tool'], TOOL) : '',
     verdict: verdictOf(line),
     next: own && kind === 'seal' ? firstText(line, ['next'], HEX64) : '',

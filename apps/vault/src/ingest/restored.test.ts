@@ -40,7 +40,10 @@ describe('a vault on a restored backup', () => {
   });
 
   it('is read as before: old receipts are the same bytes', async () => {
-    const receipt = await machine.signed('GET', `/v1/machines/${machine.key.publicKey}/sessions/long/segments/0/receipt`);
+    const receipt = await machine.signed(
+      'GET',
+      `/v1/machines/${machine.key.publicKey}/sessions/long/segments/0/receipt`,
+    );
     expect([receipt.status, receipt.text]).toEqual([200, before]);
     const page = await machine.fetch('GET', '/v1/sessions', { headers: { authorization: `Bearer ${reader}` } });
     expect((page.json['sessions'] as unknown[]).length).toBe(1);
@@ -49,7 +52,9 @@ describe('a vault on a restored backup', () => {
 
   it('left nothing of what it refused', async () => {
     const sql = postgres({ ...connectOptions(world.backups[0] as string), max: 1 });
-    const [row] = await sql<{ segments: number; queue: number }[]>`select (select count(*)::int from nd7.segment) as segments, (select count(*)::int from nd7.log_queue) as queue`;
+    const [row] = await sql<
+      { segments: number; queue: number }[]
+    >`select (select count(*)::int from nd7.segment) as segments, (select count(*)::int from nd7.log_queue) as queue`;
     await sql.end();
     expect(row).toEqual({ segments: 1, queue: 2 });
   });

@@ -20,6 +20,8 @@ export const VAULT = 'vault.test';
 export interface WorldOptions {
   env?: Record<string, string>;
   clock?: Clock;
+  /** A migrated database to use instead of a new one, as a superuser’s URL. */
+  url?: string;
 }
 
 /** A database, a key folder, and as many replicas as are asked for. */
@@ -41,8 +43,8 @@ export class TestWorld {
   }
 
   static async make(options: WorldOptions = {}): Promise<TestWorld> {
-    const url = await testDatabase();
-    await migrate(url);
+    const url = options.url ?? (await testDatabase());
+    if (options.url === undefined) await migrate(url);
     return new TestWorld(url, mkdtempSync(join(tmpdir(), 'nd7-vault-')), options);
   }
 
