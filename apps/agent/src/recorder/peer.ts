@@ -30,7 +30,7 @@ export function speaker(pid: number, uid: number | undefined, claimed: string | 
 
 function clientAbove(parent: number, claimed: string | undefined): { pid: number; start: string } | undefined {
   const wanted = claimed !== undefined && /^[1-9]\d{0,9}$/.test(claimed) ? Number(claimed) : undefined;
-  const first = processFacts(parent);
+  const first = factsOf(parent);
   if (first === undefined || parent <= 1) return undefined;
   for (
     let at: ReturnType<typeof processFacts> = first, hops = 0;
@@ -38,9 +38,23 @@ function clientAbove(parent: number, claimed: string | undefined): { pid: number
     hops++
   ) {
     if (at.pid === wanted) return { pid: at.pid, start: at.start };
-    at = processFacts(at.parent);
+    at = factsOf(at.parent);
   }
   return { pid: first.pid, start: first.start };
+}
+
+/** A client lives for hours and speaks many times a second: what it is need not be asked each time. A pid does not come back so soon. */
+const FRESH_MS = 1_000;
+const cache = new Map<number, { facts: ReturnType<typeof processFacts>; until: number }>();
+
+function factsOf(pid: number): ReturnType<typeof processFacts> {
+  const now = performance.now();
+  const known = cache.get(pid);
+  if (known !== undefined && known.until > now) return known.facts;
+  if (cache.size > 256) cache.clear();
+  const facts = processFacts(pid);
+  cache.set(pid, { facts, until: now + FRESH_MS });
+  return facts;
 }
 
 /** Whether a client still runs. */
