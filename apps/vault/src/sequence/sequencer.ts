@@ -144,7 +144,7 @@ export class Sequencer {
           exists (
             select from nd7.log_queue q where q.team = ${name} and q.made < clock_timestamp() - ${this.pace.stall} * interval '1 millisecond'
               and q.leaf_id > coalesce((select queue_floor from nd7.log_checkpoint where team = ${name} order by size desc limit 1), 0)
-              and not exists (select from nd7.log_leaf l where l.team = q.team and l.leaf_id = q.leaf_id)
+              and (select l.leaf_index from nd7.log_leaf l where l.team = q.team and l.leaf_id = q.leaf_id) is null
           ) or exists (
             select from nd7.log_checkpoint c where c.team = ${name} and c.made < clock_timestamp() - ${this.pace.stall} * interval '1 millisecond'
               and c.size > (select coalesce(max(size), 0) from nd7.log_publication where team = ${name})

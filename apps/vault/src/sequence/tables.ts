@@ -42,7 +42,8 @@ export async function readLogState(tx: TransactionSql, team: string): Promise<Lo
            tip.size::text, tip.prior_size::text, tip.root, tip.queue_floor::text,
            (select coalesce(max(size), 0) from nd7.log_publication where team = ${team})::text as published,
            (select case when is_called then last_value else 0 end from nd7.log_queue_leaf_id_seq)::text as given,
-           pg_snapshot_xmin(pg_current_snapshot())::text as running
+           pg_snapshot_xmin(pg_current_snapshot())::text as running,
+           set_config('jit', 'off', true)
     from (values (1)) as one
     left join lateral (
       select size, prior_size, root, queue_floor from nd7.log_checkpoint where team = ${team} order by size desc limit 1
@@ -67,13 +68,16 @@ export interface QueuedLeaf {
   statement: string;
 }
 
-/** Statements without an index, oldest id first; those up to the newest checkpoint's floor all have one. */
-export async function readQueue(tx: TransactionSql, team: string, limit: number): Promise<QueuedLeaf[]> {
+/**
+ * Statements without an index, oldest id first; those up to `floor` all have one. Written for what lies above the floor to be all that is read: the floor
+ * is a value (behind row-level security a subquery is no index condition), the look for an index is a subquery a row and no anti-join (the planner
+ * would join the whole log), and nothing is compiled for it (`readLogState` has turned that off).
+ */
+export async function readQueue(tx: TransactionSql, team: string, floor: number, limit: number): Promise<QueuedLeaf[]> {
   return tx<QueuedLeaf[]>`
     select q.leaf_id::text as id, q.statement from nd7.log_queue q
-    where q.team = ${team} and q.leaf_id > coalesce(
-        (select queue_floor from nd7.log_checkpoint where team = ${team} order by size desc limit 1), 0)
-      and not exists (select from nd7.log_leaf l where l.team = q.team and l.leaf_id = q.leaf_id)
+    where q.team = ${team} and q.leaf_id > ${String(floor)}::bigint
+      and (select l.leaf_index from nd7.log_leaf l where l.team = q.team and l.leaf_id = q.leaf_id) is null
     order by q.leaf_id limit ${limit}`;
 }
 

@@ -96,12 +96,7 @@ export class TeamSequencer {
   /** One transaction: the next checkpoint and all it rests on, or the one that is committed and still unpublished. */
   private async integrate(tx: TransactionSql, epoch: number, signed: TreeHead): Promise<Round | Committed> {
     const { team, origin, batch = BATCH } = this.options;
-    // One after the other on one connection, without waiting in between: the queue is read after `running` was (floor.ts).
-    const [state, holds, queue] = await Promise.all([
-      readLogState(tx, team),
-      holdsHead(tx, team, signed),
-      readQueue(tx, team, batch),
-    ]);
+    const [state, holds] = await Promise.all([readLogState(tx, team), holdsHead(tx, team, signed)]);
     const stored = state.tip ?? { size: 0, prior: 0, root: emptyRoot };
     if (!holds) {
       const message = `log ${origin} is read-only: the signer has signed ${describeHead(signed)}, the database holds ${describeHead(stored)}`;
@@ -122,6 +117,8 @@ export class TeamSequencer {
         full: true,
       };
 
+    // After `running` was read: what has ended by then is seen here (floor.ts).
+    const queue = await readQueue(tx, team, state.floor, batch);
     if (queue.length === 0) return { what: 'idle' };
     const leaves = queue.map(({ id, statement }) => ({ id, hash: leafHash(utf8(statement)) }));
     const size = stored.size + leaves.length;
