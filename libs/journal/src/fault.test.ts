@@ -137,6 +137,7 @@ describe('a failing disk', () => {
     await expect(journal.append([draft()])).rejects.toMatchObject({ code: 'stopped', cause: { code: 'io' } });
     expect(log(home, 's')).toEqual(before);
     await journal.close();
+    await journal.close(); // the second time is nothing, after a failure too
   });
 
   it('that can neither write nor cut back leaves a torn tail, which the next opening mends', async () => {

@@ -72,6 +72,7 @@ export class Journal {
   #tidying: Promise<void> = Promise.resolve();
   #headEntries = 0;
   #stopped: JournalError | undefined;
+  #closed = false;
 
   /** Use `openSession`. */
   constructor(parts: JournalParts) {
@@ -166,7 +167,8 @@ export class Journal {
 
   /** Finishes what is under way, syncs, writes head.json (with `seal`, or where one is due, a seal before it) and gives the file back. */
   async close(options: { seal?: boolean } = {}): Promise<void> {
-    if (this.#stopped?.code === 'stopped') return;
+    if (this.#closed) return;
+    this.#closed = true;
     try {
       await this.#draining;
       if (this.#stopped) return;
