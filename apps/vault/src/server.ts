@@ -65,7 +65,7 @@ function addHooks(fastify: FastifyInstance, app: NestFastifyApplication, { confi
     if (route === undefined) return;
     if (route.path.startsWith('/v1')) void reply.header('cache-control', 'no-store');
     await access.identify(request, route);
-    if (route.name === 'segment') admission.admit(reply);
+    if (route.name === 'segment') admission.admit(request, reply);
   });
   closeConnections(fastify);
   fastify.addHook('onResponse', (request, reply, done) => {

@@ -45,7 +45,7 @@ export const PROBLEMS = {
   'bad-machine': { status: 422, title: 'Entry 0 names another machine than the token’s' },
   internal: { status: 500, title: 'The vault failed' },
   busy: { status: 503, title: 'The vault is busy' },
-  'read-only': { status: 503, title: 'The log of the team is served read-only until a person decides' },
+  'log-read-only': { status: 503, title: 'The log of the team is served read-only until a person decides' },
 } as const satisfies Record<string, Row>;
 
 export type ProblemCode = keyof typeof PROBLEMS;

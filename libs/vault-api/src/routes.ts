@@ -52,7 +52,7 @@ const machineProblems = [
   'busy',
 ] as const;
 /** Of what adds a statement to the log. */
-const statementProblems = [...machineProblems, 'read-only'] as const;
+const statementProblems = [...machineProblems, 'log-read-only'] as const;
 const readerProblems = ['unauthorized'] as const;
 const chainProblems = [
   'too-long',
@@ -94,7 +94,7 @@ export const ROUTES = {
     limit: JSON_LIMIT,
     body: EnrolRequest,
     answers: { 201: { means: 'enrolled; the token is shown once', json: EnrolAnswer } },
-    problems: ['bad-request', 'too-large', 'bad-enrolment', 'key-role', 'revoked', 'bad-claim', 'busy', 'read-only'],
+    problems: ['bad-request', 'too-large', 'bad-enrolment', 'key-role', 'revoked', 'bad-claim', 'busy', 'log-read-only'],
   },
   enrolReceipt: {
     method: 'GET',

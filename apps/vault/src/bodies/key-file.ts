@@ -1,7 +1,18 @@
 // Symmetric keys in files: 32 bytes as 64 hex digits, one line, 0600, never written over.
-import { closeSync, fstatSync, fsyncSync, mkdirSync, openSync, readdirSync, readSync, writeSync } from 'node:fs';
+import {
+  closeSync,
+  constants,
+  fstatSync,
+  fsyncSync,
+  linkSync,
+  mkdirSync,
+  openSync,
+  readdirSync,
+  readSync,
+  unlinkSync,
+  writeSync,
+} from 'node:fs';
 import { dirname, join } from 'node:path';
-import { constants } from 'node:fs';
 import type { Random } from '../ports.js';
 
 export class KeyFileError extends Error {
@@ -32,24 +43,42 @@ export function sealingKeys(keys: string, team: string): string[] {
   }
 }
 
-/** Makes the team's next sealing key; the older ones stay, for what they sealed. Returns its name. On the disk before it returns. */
+/**
+ * Makes the team's next sealing key; the older ones stay, for what they sealed. Returns its name. Whole and on the disk before anybody can see
+ * it; where two make one at the same time, both get one.
+ */
 export function createSealingKey(keys: string, team: string, random: Random): string {
   const folder = folderOf(keys, team);
   mkdirSync(folder, { recursive: true, mode: 0o700 });
-  const name = String(Number(sealingKeys(keys, team).at(-1) ?? '0') + 1).padStart(4, '0');
-  const fd = openSync(
-    join(folder, `${name}.key`),
-    constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL | constants.O_NOFOLLOW,
-    0o600,
-  );
+  const draft = join(folder, `new-${Buffer.from(random(8)).toString('hex')}`);
+  const fd = openSync(draft, constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL | constants.O_NOFOLLOW, 0o600);
   try {
     writeSync(fd, `${Buffer.from(random(32)).toString('hex')}\n`);
     fsyncSync(fd);
   } finally {
     closeSync(fd);
   }
-  for (const above of [folder, dirname(folder), keys]) syncFolder(above);
-  return name;
+  try {
+    for (let number = Number(sealingKeys(keys, team).at(-1) ?? '0') + 1; ; number += 1) {
+      const name = String(number).padStart(4, '0');
+      if (!linked(draft, join(folder, `${name}.key`))) continue; // somebody was first
+      for (const above of [folder, dirname(folder), keys]) syncFolder(above);
+      return name;
+    }
+  } finally {
+    unlinkSync(draft);
+  }
+}
+
+/** Gives a file its name unless the name is taken: a link never replaces. */
+function linked(from: string, to: string): boolean {
+  try {
+    linkSync(from, to);
+    return true;
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'EEXIST') return false;
+    throw error;
+  }
 }
 
 /** Reads one; refuses a file that somebody else could have read. */

@@ -87,10 +87,12 @@ export async function revokeMachine(
     const known = await tx`select 1 from nd7.machine where machine = ${machine}`;
     if (known.length === 0) throw new CommandError(1, `team ${team} has no machine ${machine}`);
     await tx`select nd7.hold_machine(${machine})`;
+    const stated = await tx`select 1 from nd7.machine_revocation where machine = ${machine} and since <= ${since}`;
+    if (stated.length > 0) return; // it says as much already
     const [leaf] = await tx<{ id: string }[]>`select nd7.log_enqueue(${team}, ${statement}, 0, null)::text as id`;
     await tx`
       insert into nd7.machine_revocation (team, machine, since, revoked_by, received, leaf_id)
-      values (${team}, ${machine}, ${since}, ${by}, ${new Date(now)}, ${String(leaf?.id)}) on conflict do nothing`;
+      values (${team}, ${machine}, ${since}, ${by}, ${new Date(now)}, ${String(leaf?.id)})`;
   });
   return { since: since.toISOString() };
 }

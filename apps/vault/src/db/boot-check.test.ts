@@ -161,6 +161,21 @@ describe('the boot check', () => {
       'create rule nothing as on insert to nd7.incident do instead nothing',
       /incident has a rewrite rule/,
     ],
+    [
+      'the keeper sees more than it was given',
+      'create policy keeper_more on nd7.body for select to nd7_keeper using (true)',
+      /body has a policy/,
+    ],
+    [
+      'the refusing function is only a part of what it was',
+      'create or replace function nd7.refuse_change() returns trigger language plpgsql set search_path = nd7, pg_temp as $x$\nbegin\n  return new; end $x$',
+      /function refuse_change is not the one/,
+    ],
+    [
+      'a function is empty',
+      "create or replace function nd7.hold_machine(of_machine text) returns void language sql security definer set search_path = nd7, pg_temp as ''",
+      /function hold_machine is not the one/,
+    ],
     ['a view shows rows of all teams', 'alter view nd7.entry reset (security_invoker)', /view entry/],
     ['a new table has no guards', 'create table nd7.extra (team text)', /extra/],
     ['a migration is missing', "delete from nd7.migration where name like '0201%'", /migrations are not applied/],

@@ -5,6 +5,7 @@ import type { VaultConfig } from '../config.js';
 import { connect } from './database.js';
 import {
   FORGETS,
+  KEEPER_POLICIES,
   KEEPER_FUNCTIONS,
   KEEPER_INSERTS,
   MOVES,
@@ -148,7 +149,8 @@ async function policies(sql: Sql): Promise<string[]> {
     row.cmd === 'ALL' &&
     row.roles.join() === 'public';
   const isKeepers = (row: (typeof rows)[number]): boolean =>
-    row.name.startsWith('keeper_') && row.roles.join() === 'nd7_keeper';
+    row.roles.join() === 'nd7_keeper' &&
+    KEEPER_POLICIES.some(([table, name]) => row.table === table && row.name === name);
   return [
     ...names
       .filter((name) => !(name in WITHOUT_TENANT) && !rows.some((row) => row.table === name && isTenant(row)))
@@ -226,15 +228,14 @@ async function functions(sql: Sql, known: readonly Migration[]): Promise<string[
   ];
 }
 
-/** A function's text stands word for word in the newest migration that makes one of its name. */
+/** A function's text is exactly what stands between the $$ of the newest migration that makes one of its name. */
 function isAsWritten(row: { name: string; source: string }, known: readonly Migration[]): boolean {
-  const made = new RegExp(`create (or replace )?(function|procedure) nd7\\.${row.name}\\b`, 'i');
-  return (
-    known
-      .filter((one) => made.test(one.sql))
-      .at(-1)
-      ?.sql.includes(row.source) === true
+  const made = new RegExp(
+    `create (?:or replace )?(?:function|procedure) nd7\\.${row.name}\\b[^$]*\\$\\$([^$]*(?:\\$(?!\\$)[^$]*)*)\\$\\$`,
+    'gi',
   );
+  const bodies = known.flatMap((one) => [...one.sql.matchAll(made)].map((match) => match[1]));
+  return bodies.at(-1) === row.source;
 }
 
 async function constraints(sql: Sql): Promise<string[]> {

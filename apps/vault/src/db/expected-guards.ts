@@ -23,6 +23,7 @@ export const KEEPER_FUNCTIONS: readonly string[] = [
   'is_session_key',
   'is_vault_key',
   'machine_of_token',
+  'machine_stands',
   'mark_forked',
   'reader_of_cookie',
   'reader_of_token',
@@ -61,4 +62,19 @@ export const UNIQUE: readonly (readonly [string, string])[] = [
   ['log_publication', 'team, size'],
   ['log_publication', 'team, first_index'],
   ['log_epoch', 'team, epoch'],
+];
+
+/** The policies by which the keeper's functions see all teams, each for one question: [table, policy]. */
+export const KEEPER_POLICIES: readonly (readonly [string, string])[] = [
+  ['team', 'keeper_finds'],
+  ['team_setting', 'keeper_finds'],
+  ['enrolment', 'keeper_finds'],
+  ['machine_token', 'keeper_finds'],
+  ['reader_token', 'keeper_finds'],
+  ['reader_revocation', 'keeper_finds'],
+  ['sign_in', 'keeper_finds'],
+  ['sign_out', 'keeper_finds'],
+  ['session_key', 'keeper_finds'],
+  ['nonce', 'keeper_forgets'],
+  ['log_key', 'keeper_finds'],
 ];

@@ -1,5 +1,5 @@
 import { Injectable } from '@nestjs/common';
-import type { FastifyReply } from 'fastify';
+import type { FastifyReply, FastifyRequest } from 'fastify';
 import { VaultConfig } from '../config.js';
 import { Metrics } from '../health/metrics.js';
 import { busy } from './problem.js';
@@ -15,11 +15,19 @@ export class Admission {
     private readonly metrics: Metrics,
   ) {}
 
-  /** Takes a place until the answer is sent or the connection is gone; throws `busy` when there is none. */
-  admit(reply: FastifyReply): void {
+  /**
+   * Takes a place until the segment is stored (`release`), the answer is sent or the connection is gone; throws `busy` when there is none.
+   * Waiting for a receipt costs nothing and holds no place.
+   */
+  admit(request: FastifyRequest, reply: FastifyReply): void {
     if (this.inWork >= this.config.maxIngests) throw busy('as many segments are in work as this vault takes at once');
     this.change(1);
-    reply.raw.once('close', () => this.change(-1));
+    let held = true;
+    request.releasePlace = () => {
+      if (held) this.change(-1);
+      held = false;
+    };
+    reply.raw.once('close', request.releasePlace);
   }
 
   private change(by: number): void {

@@ -47,7 +47,7 @@ export function knownProblem(thrown: unknown): Problem | undefined {
   if (thrown instanceof Problem) return thrown;
   const { code, statusCode, message } = thrown as { code?: unknown; statusCode?: unknown; message?: string };
   if (code === 'log-read-only')
-    return new Problem('read-only', message ?? 'the log is read-only', {}, { 'retry-after': '60' });
+    return new Problem('log-read-only', message ?? 'the log is read-only', {}, { 'retry-after': '60' });
   // The database is away or full: what was sent is not stored, and the client still has it.
   if (typeof code === 'string' && /^(CONNECT|CONNECTION_|ECONN|ENOENT|57P0|53)/.test(code))
     return busy('the database cannot be reached', 5);

@@ -16,5 +16,7 @@ declare module 'fastify' {
     /** Set once the token is known; the request's signature is checked by AccessGuard before a handler runs. */
     machine?: MachineIdentity;
     reader?: ReaderIdentity;
+    /** Gives the place of a segment in work back (http/admission.ts). */
+    releasePlace?: () => void;
   }
 }

@@ -2,6 +2,7 @@ import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { checkReceiptItself, parseReceipt } from '@nd7/receipt';
 import { verifySignatures } from '@nd7/signing';
 import { parseVkey, type VerifierKey } from '@nd7/tlog';
+import { comparedCounts } from './compare.js';
 import { TestSession, type TestMachine } from '../testing/session.fixture.js';
 import { TestWorld } from '../testing/vault.fixture.js';
 
@@ -119,6 +120,20 @@ describe('a segment that was cut again', () => {
     expect([answer.status, answer.json['code'], answer.json['next']]).toEqual([409, 'overlap', 8]);
     expect((await machine.signed('GET', `/v1/sessions/${session.id}`)).json['entries']).toBe(8);
     expect((await machine.ship(session.id, session.cut(8))).status).toBe(201);
+  });
+
+  it('claims more than any session can hold: what is looked at is bounded by the body', async () => {
+    const bytes = session.cut(1, 5).bytes;
+    const answer = await machine.ship(session.id, {
+      ...session.cut(1, 5),
+      to: Number.MAX_SAFE_INTEGER,
+      head: 'a'.repeat(64),
+      bytes,
+    });
+    expect([answer.status, answer.json['code']]).toEqual([409, 'overlap']);
+    expect(comparedCounts({ from: 1, to: Number.MAX_SAFE_INTEGER }, 4, 10_000)).toEqual([1, 2, 3, 4, 5]);
+    expect(comparedCounts({ from: 1, to: 10_000 }, 4, 10_000)).toEqual([1, 2, 3, 4, 5, 10_000]);
+    expect(comparedCounts({ from: 9_998, to: 10_005 }, 7, 10_000)).toEqual([9_998, 9_999, 10_000]);
   });
 
   it('begins after the head: gap with next', async () => {

@@ -19,22 +19,32 @@ export function lineHashes(bytes: Uint8Array, kernel: LineKernel): string[] {
 export type HashAt = (count: number) => string | undefined;
 
 /**
+ * The counts at which a claim over an overlapping body can be held against what is stored: those the body reaches, and the claim's own end where
+ * the vault holds it. A claim may name any `to`: what is looked at is bounded by the body, not by what the claim says.
+ */
+export function comparedCounts(claim: { from: number; to: number }, lines: number, held: number): number[] {
+  const last = Math.min(claim.to, claim.from + lines, held);
+  const counts = Array.from({ length: Math.max(last - claim.from + 1, 0) }, (_, i) => claim.from + i);
+  return claim.to > last && claim.to <= held ? [...counts, claim.to] : counts;
+}
+
+/**
  * The lowest count at which a claim and its body disagree with what is stored, undefined when they agree wherever both speak. Both may be wrong
  * about each other: what the claim says of its two ends counts as much as what the body holds.
  */
 export function firstDisagreement(
   claim: { from: number; to: number; prev: string; head: string },
   body: readonly string[],
+  counts: readonly number[],
   stored: HashAt,
 ): number | undefined {
-  for (let count = claim.from; count <= claim.to; count += 1) {
+  return counts.find((count) => {
     const held = stored(count);
-    if (held === undefined) continue;
+    if (held === undefined) return false;
     const said = [
       count === claim.from ? claim.prev : body[count - claim.from - 1],
       count === claim.to ? claim.head : undefined,
     ];
-    if (said.some((hash) => hash !== undefined && hash !== held)) return count;
-  }
-  return undefined;
+    return said.some((hash) => hash !== undefined && hash !== held);
+  });
 }

@@ -13,7 +13,7 @@ import { Problem } from '../http/problem.js';
 import { IncidentStore } from '../incidents/incident.store.js';
 import { TeamLog } from '../log/team-log.js';
 import { CLOCK, RANDOM, type Clock, type Random } from '../ports.js';
-import { firstDisagreement, lineHashes } from './compare.js';
+import { comparedCounts, firstDisagreement, lineHashes } from './compare.js';
 import type { StoredSegment } from './decide.js';
 import { frameContentSize, inflate, type Entries } from './frame.js';
 import { IngestStore } from './ingest.store.js';
@@ -56,6 +56,8 @@ export class Conflicts {
     const sealed = await this.seal(team, claim, frame);
     const now = this.clock.now();
     await this.db.tenant(team, async (tx) => {
+      if (!(await this.store.stands(tx, claim.machine, new Date(now))))
+        throw new Problem('revoked', 'this machine was revoked while it shipped');
       const evidence = await this.keepEvidence(tx, team, claim, sealed, now);
       if (evidence === undefined) return;
       this.metrics.forks.inc();
@@ -108,9 +110,10 @@ export class Conflicts {
 
   /** The segment begins before the vault's count: held against the stored bytes, entry by entry. */
   async overlap(team: string, claim: SignedClaim, entries: Entries, next: number): Promise<Problem> {
-    const stored = await this.storedHashes(team, claim, Math.min(claim.to, next));
     const body = await this.kernel.use((kernel) => lineHashes(entries.plain, kernel));
-    const count = firstDisagreement(claim, body, (at) => stored.get(at));
+    const counts = comparedCounts(claim, body.length, next);
+    const stored = await this.storedHashes(team, claim, counts);
+    const count = firstDisagreement(claim, body, counts, (at) => stored.get(at));
     if (count === undefined)
       return new Problem(
         'overlap',
@@ -136,21 +139,33 @@ export class Conflicts {
     );
   }
 
-  /** The hash after each count from claim.from to `to`, as far as the stored bodies can be opened. */
-  private async storedHashes(team: string, claim: SignedClaim, to: number): Promise<Map<number, string>> {
+  /** The stored hash after each of some counts, as far as the bodies that hold them can be opened; one body in memory at a time. */
+  private async storedHashes(
+    team: string,
+    claim: SignedClaim,
+    counts: readonly number[],
+  ): Promise<Map<number, string>> {
+    const wanted = new Set(counts);
     const hashes = new Map<number, string>();
     const { machine, session } = claim;
-    // One entry before: the hash after `from` entries is the hash of the entry before it.
-    for (const one of await this.store.bodiesOf(team, machine, session, Math.max(claim.from - 1, 0), to)) {
-      hashes.set(one.to, one.head);
-      const opened = await this.reader.open(
-        { team, machine, session, from: one.from, to: one.to, head: one.head },
-        one.body,
-      );
-      if ('gone' in opened) continue;
-      const plain = await inflate(opened.frame, frameContentSize(opened.frame) as number);
-      const lines = await this.kernel.use((kernel) => lineHashes(plain, kernel));
-      lines.forEach((hash, i) => hashes.set(one.from + i + 1, hash));
+    // The hash after n entries is the hash of entry n - 1. The claim's end may lie far behind the rest: it is looked for by itself.
+    const last = counts.at(-1) ?? claim.from;
+    const run = Math.max(...counts.filter((count, i) => count === claim.from + i), claim.from);
+    const ranges = [[Math.max(claim.from - 1, 0), run], ...(last > run ? [[last - 1, last]] : [])] as const;
+    for (const [from, to] of ranges) {
+      for (const one of await this.store.bodiesOf(team, machine, session, from, to)) {
+        if (wanted.has(one.to)) hashes.set(one.to, one.head);
+        const opened = await this.reader.open(
+          { team, machine, session, from: one.from, to: one.to, head: one.head },
+          one.body,
+        );
+        if ('gone' in opened) continue;
+        const plain = await inflate(opened.frame, frameContentSize(opened.frame) as number);
+        const lines = await this.kernel.use((kernel) => lineHashes(plain, kernel));
+        lines.forEach((hash, i) => {
+          if (wanted.has(one.from + i + 1)) hashes.set(one.from + i + 1, hash);
+        });
+      }
     }
     return hashes;
   }
@@ -164,7 +179,7 @@ export class Conflicts {
       to: claim.to,
       head: claim.head,
     };
-    const key = await this.keys.of(place);
+    const key = await this.keys.of(place, false); // an erased session’s evidence is its claim
     return key === undefined ? undefined : sealBody(key, frame, place, this.random);
   }
 

@@ -32,6 +32,7 @@ export class IngestController {
       claim: headerOf(request, 'nd7-claim'),
       signature: headerOf(request, 'nd7-signature'),
       body: bodyBytes(request),
+      ...(request.releasePlace === undefined ? {} : { stored: request.releasePlace }),
     });
     sendReceipt(reply, accepted, pathOf('segmentReceipt', { machine: machine.machine, session, from }));
   }

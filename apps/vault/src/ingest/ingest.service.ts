@@ -32,6 +32,8 @@ export interface SegmentRequest {
   claim: string | undefined;
   signature: string | undefined;
   body: Buffer;
+  /** Called once the segment is stored: what follows only waits. */
+  stored?: () => void;
 }
 
 /** What a segment became. `receipt` undefined: durable, not yet published. */
@@ -83,7 +85,7 @@ export class IngestService {
         case 'same':
           return this.sameAgain(team, claim, entries, decision.stored);
         case 'next': {
-          const accepted = await this.accept(team, claim, entries, held?.key ?? null);
+          const accepted = await this.accept(request, claim, entries, held?.key ?? null);
           if (accepted !== undefined) return accepted;
           break; // another replica moved the head: look again
         }
@@ -146,16 +148,18 @@ export class IngestService {
   }
 
   private async accept(
-    team: string,
+    request: SegmentRequest,
     claim: SignedClaim,
     entries: Entries,
     keyBefore: string | null,
   ): Promise<Accepted | undefined> {
+    const { team } = request.machine;
     const stored = this.metrics.ingestSeconds.startTimer();
     const examined = await this.kernel.use((kernel) => examine(entries.plain, claim, keyBefore, kernel));
     const leafId = await this.keep(team, claim, entries, examined);
     if (leafId === undefined) return undefined;
     stored();
+    request.stored?.();
     this.metrics.took(examined.index.counts, entries.plain.length);
     const published = this.metrics.receiptSeconds.startTimer();
     const receipt = await this.log.published(team, leafId, WAIT_FOR_RECEIPT);
@@ -178,7 +182,8 @@ export class IngestService {
       to: claim.to,
       head: claim.head,
     };
-    const key = await this.keys.of(place);
+    // Only the first segment makes the session's key: a session whose key is gone was erased, and stays so.
+    const key = await this.keys.of(place, claim.from === 0);
     if (key === undefined) throw new Problem('not-found', 'this session was erased');
     const sealed = sealBody(key, entries.frame, place, this.random);
     const received = this.clock.now();

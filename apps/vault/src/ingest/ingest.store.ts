@@ -51,6 +51,12 @@ export class IngestStore {
     });
   }
 
+  /** Whether the machine may still add to the log; holds its revocation off until the transaction has ended. */
+  async stands(tx: TransactionSql, machine: string, at: Date): Promise<boolean> {
+    const [row] = await tx<{ stands: boolean }[]>`select nd7.machine_stands(${machine}, ${at}) as stands`;
+    return row?.stands === true;
+  }
+
   async held(tx: TransactionSql, machine: string, session: string): Promise<HeldSession | undefined> {
     const [row] = await tx<HeldSession[]>`
       select entries, head, key, first_key as "firstKey", forked is not null as forked from nd7.session

@@ -34,9 +34,13 @@ describe('a vault on a restored backup', () => {
   it('takes nothing, and names both checkpoints', async () => {
     // Not the same segment again: the database does not know of it. Whatever is shipped, no second history is begun.
     const answer = await machine.ship(session.id, session.cut(2));
-    expect([answer.status, answer.json['code'], answer.headers.get('retry-after')]).toEqual([503, 'read-only', '60']);
+    expect([answer.status, answer.json['code'], answer.headers.get('retry-after')]).toEqual([
+      503,
+      'log-read-only',
+      '60',
+    ]);
     expect(String(answer.json['detail'])).toMatch(/signed .*3.*database .*2/s);
-    expect((await machine.close(session.id, 2, session.heads[2] as string)).json['code']).toBe('read-only');
+    expect((await machine.close(session.id, 2, session.heads[2] as string)).json['code']).toBe('log-read-only');
   });
 
   it('is read as before: old receipts are the same bytes', async () => {

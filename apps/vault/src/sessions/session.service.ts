@@ -93,6 +93,8 @@ export class SessionService {
         const same = await this.store.statement(tx, machine, session, type, entries, reason);
         if (same !== undefined && same.head === stated.head && same.key === stated.key)
           return { isNew: false, leafId: same.leafId };
+        if (!(await this.ingest.stands(tx, machine, new Date(this.clock.now()))))
+          throw new Problem('revoked', 'this machine was revoked a moment ago');
         const refusal = await this.check(tx, team, machine, stated);
         if (refusal !== undefined) return { refusal };
         const received = this.clock.now();

@@ -205,6 +205,16 @@ alter table nd7.session enable always trigger session_moves_forward;
 create function nd7.machine_lock(of_team text, of_machine text) returns bigint language sql immutable set search_path = nd7, pg_temp as
 $$ select hashtextextended('nd7 machine ' || of_team || ' ' || of_machine, 0) $$;
 
+-- Whether a machine is not revoked at a time, nor now; held until the caller's transaction has ended. Asked by everything that adds a statement of
+-- a machine to the log.
+create function nd7.machine_stands(of_machine text, taken timestamptz) returns boolean
+  language plpgsql security definer set search_path = nd7, pg_temp as $$
+declare t text := current_setting('nd7.team');
+begin
+  perform pg_advisory_xact_lock_shared(nd7.machine_lock(t, of_machine));
+  return not exists (select from nd7.machine_revocation r where r.team = t and r.machine = of_machine and r.since <= greatest(taken, clock_timestamp()));
+end $$;
+
 -- Takes a verified segment: moves the head by compare-and-set and stores the row, or says why not: 'stored', 'moved' (the head is not
 -- where the caller saw it), 'revoked'. In the caller's transaction, which rolls back unless it is stored.
 create function nd7.take_segment(
@@ -216,10 +226,7 @@ declare
   t text := current_setting('nd7.team');
   moved bigint;
 begin
-  perform pg_advisory_xact_lock_shared(nd7.machine_lock(t, of_machine));
-  if exists (select from nd7.machine_revocation r where r.team = t and r.machine = of_machine and r.since <= greatest(taken, clock_timestamp())) then
-    return 'revoked';
-  end if;
+  if not nd7.machine_stands(of_machine, taken) then return 'revoked'; end if;
   if from_n = 0 then
     insert into nd7.session (team, machine, session, entries, head, key, first_key, segments, agent, started, last_time, received, counts)
     values (t, of_machine, of_session, to_n, head_hash, key_after, key_first, 1, of_agent, to_timestamp(entry_times[1] / 1000.0),
@@ -262,6 +269,7 @@ $$ select exists (select from nd7.session_key where key = wanted) $$;
 
 grant execute on function nd7.machine_lock(text, text) to nd7_keeper;
 revoke all on function nd7.machine_lock(text, text) from public;
+call nd7.guard_function('nd7.machine_stands(text, timestamptz)');
 call nd7.guard_function('nd7.take_segment(text, text, bigint, bigint, text, text, text, text, text, text[], timestamptz, bigint, text, bigint, text, bigint[], bigint[], smallint[], text[])');
 call nd7.guard_function('nd7.mark_forked(text, text, timestamptz)');
 call nd7.guard_function('nd7.hold_machine(text)');
