@@ -112,6 +112,7 @@ try {
   const latencies = [];
   let later = 0;
   let refused = 0;
+  let failure;
 
   async function ship({ claim, frame }, due) {
     let answer;
@@ -139,9 +140,16 @@ try {
     const early = due - performance.now();
     if (early > 0) await pause(early);
     // A session's segments go one after the other; the clock runs from when the segment was due all the same.
-    work.push((busy[i % SESSIONS] = busy[i % SESSIONS].then(() => ship(segment, due))));
+    busy[i % SESSIONS] = busy[i % SESSIONS].then(() => ship(segment, due));
+    // Kept for the end: what is thrown here in the meantime must not end the program before it has tidied up.
+    work.push(
+      busy[i % SESSIONS].catch((error) => {
+        failure ??= error;
+      }),
+    );
   }
   await Promise.all(work);
+  if (failure !== undefined) throw failure;
   const seconds = (performance.now() - start) / 1000;
 
   const trust = { keys: [parseVkey(vault.vkey)] };
