@@ -1,4 +1,6 @@
 import { describe, expect, it } from '@jest/globals';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { ConfigError, VaultConfig } from './config.js';
 
 const GOOD = { ND7_VAULT_NAME: 'vault.example', ND7_DATABASE_URL: 'postgres://u:hunter2@h/d', ND7_VAULT_KEYS: '/keys' };
@@ -14,6 +16,16 @@ function linesOf(env: Record<string, string>): readonly string[] {
 }
 
 describe('configuration', () => {
+  it('is documented: every setting stands in docs/operate.md and in serve --help', () => {
+    const read = (path: string): string => readFileSync(join(import.meta.dirname, path), 'utf8');
+    const names = [...read('config.ts').matchAll(/^ {2}(ND7_[A-Z_]+):/gm)].map(([, name]) => name as string);
+    expect(names.length).toBeGreaterThan(12);
+    for (const name of names)
+      expect([name, read('../../../docs/operate.md').includes(`\`${name}\``)]).toEqual([name, true]);
+    for (const name of names.filter((one) => one !== 'ND7_VAULT_PORT'))
+      expect([name, read('cli/program.ts').includes(`  ${name}`)]).toEqual([name, true]);
+  });
+
   it('needs three values and has the rest by default', () => {
     const config = new VaultConfig(GOOD);
     expect(config).toMatchObject({

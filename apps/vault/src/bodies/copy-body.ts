@@ -1,5 +1,5 @@
 // The one hot statement that does not go through a parameter: the driver sends bytea as hex text, twice its size, so the bytes of a body come in by
-// COPY … FORMAT BINARY (docs/adr has the figures).
+// COPY … FORMAT BINARY (docs/adr/0003 has the figures).
 import { once } from 'node:events';
 import type { TransactionSql } from 'postgres';
 

@@ -19,6 +19,23 @@ const PROCESS: Streams = {
   err: (text) => void process.stderr.write(text),
 };
 
+const SETTINGS = `
+Settings, by environment (docs/operate.md says more):
+  ND7_VAULT_NAME            first half of every origin; must be set, never changed
+  ND7_DATABASE_URL          where the service logs in; must be set
+  ND7_DATABASE_OWNER_URL    where migrate logs in (default: ND7_DATABASE_URL)
+  ND7_DATABASE_POOL         connections (10)
+  ND7_VAULT_KEYS            folder of keys; must be set
+  ND7_VAULT_SIGNER_STATE    folder of the signer (<keys>/signer)
+  ND7_VAULT_SIGNER_SOCKET   socket of a shared signer (none: embedded)
+  ND7_VAULT_HOST, _PORT     where it listens (127.0.0.1, 4170)
+  ND7_VAULT_PUBLIC_URL      URL that readers use
+  ND7_DASHBOARD_DIR         the dashboard's files
+  ND7_VAULT_MAX_INGESTS     segments in work at once (32)
+  ND7_VAULT_METRICS_TOKEN   bearer token for /metrics (none: open)
+  ND7_LOG_LEVEL             debug, info, warn, error, silent (info)
+`;
+
 /** Runs one command line and resolves with its exit code. */
 export async function runCli(
   args: readonly string[],
@@ -40,6 +57,7 @@ export async function runCli(
   program
     .command('serve')
     .description('run the service until SIGTERM')
+    .addHelpText('after', SETTINGS)
     .action(async () => {
       const { serve } = await import('../main.js');
       exit = await serve(env);
