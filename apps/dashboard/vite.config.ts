@@ -19,8 +19,11 @@ function weigh(): Plugin {
         .map((name) => ({ name, bytes: gzipSync(readFileSync(join(folder, name)), { level: 9 }).length }));
       const scripts = rows.filter((row) => row.name.endsWith('.js')).reduce((sum, row) => sum + row.bytes, 0);
       for (const row of rows) console.log(`${(row.bytes / 1000).toFixed(1).padStart(8)} kB gzip  ${row.name}`);
-      console.log(`${(scripts / 1000).toFixed(1).padStart(8)} kB gzip  all scripts; budget ${String(BUDGET / 1000)} kB`);
-      if (scripts > BUDGET) throw new Error(`scripts weigh ${String(scripts)} bytes gzip, over the budget of ${String(BUDGET)}`);
+      console.log(
+        `${(scripts / 1000).toFixed(1).padStart(8)} kB gzip  all scripts; budget ${String(BUDGET / 1000)} kB`,
+      );
+      if (scripts > BUDGET)
+        throw new Error(`scripts weigh ${String(scripts)} bytes gzip, over the budget of ${String(BUDGET)}`);
     },
   };
 }

@@ -19,7 +19,8 @@ afterAll(async () => {
   await (vault as FixtureVault | undefined)?.stop();
 });
 
-const sessionPath = (held: { row: { machine: string; session: string } }) => `/machines/${held.row.machine}/sessions/${held.row.session}`;
+const sessionPath = (held: { row: { machine: string; session: string } }) =>
+  `/machines/${held.row.machine}/sessions/${held.row.session}`;
 const DONE = { hasText: /Unchanged|Changed|missing|second history/ };
 
 /** Each page: how to get there, and what must stand there before it is looked at. */
@@ -28,59 +29,59 @@ const pages: Record<string, (visit: Visit) => Promise<void>> = {
     await page.getByRole('row', { name: /7962b8a7/ }).waitFor();
   },
   session: async (visit) => {
-    await visit.open(sessionPath(world.whole));
+    await visit.go(sessionPath(world.whole));
     await visit.page.locator('h1', DONE).waitFor();
     await visit.page.getByRole('button', { name: /Bash.*echo hello/ }).click();
   },
   'session-open': async (visit) => {
-    await visit.open(sessionPath(world.open));
+    await visit.go(sessionPath(world.open));
     await visit.page.locator('h1', DONE).waitFor();
   },
   'session-entries': async (visit) => {
-    await visit.open(`${sessionPath(world.whole)}?view=entries`);
+    await visit.go(`${sessionPath(world.whole)}?view=entries`);
     await visit.page.locator('h1', DONE).waitFor();
   },
   'session-receipts': async (visit) => {
-    await visit.open(`${sessionPath(world.whole)}?view=receipts`);
+    await visit.go(`${sessionPath(world.whole)}?view=receipts`);
     await visit.page.getByText('holds').first().waitFor();
   },
   'session-segments': async (visit) => {
-    await visit.open(`${sessionPath(world.whole)}?view=segments`);
+    await visit.go(`${sessionPath(world.whole)}?view=segments`);
     await visit.page.locator('h1', DONE).waitFor();
   },
   'session-edited': async (visit) => {
-    await visit.open(sessionPath(world.edited));
+    await visit.go(sessionPath(world.edited));
     await visit.page.locator('h1', DONE).waitFor();
   },
   'session-hostile': async (visit) => {
-    await visit.open(sessionPath(world.hostile));
+    await visit.go(sessionPath(world.hostile));
     await visit.page.locator('h1', DONE).waitFor();
     await visit.page.getByRole('button', { name: /Bash.*invoice/ }).click();
   },
   verification: async (visit) => {
-    await visit.open(`${sessionPath(world.whole)}/verification`);
+    await visit.go(`${sessionPath(world.whole)}/verification`);
     await visit.page.getByText('Inclusion proof, step by step').waitFor();
     await visit.page.getByText(/Step 0 of/).waitFor();
     for (let i = 0; i < 6; i++) await visit.page.keyboard.press('ArrowRight');
   },
   'verification-edited': async (visit) => {
-    await visit.open(`${sessionPath(world.edited)}/verification`);
+    await visit.go(`${sessionPath(world.edited)}/verification`);
     await visit.page.getByText('What was not checked').waitFor();
   },
   verify: async (visit) => {
-    await visit.open('/verify');
+    await visit.go('/verify');
     await visit.page.getByText('Drop files').waitFor();
   },
   incidents: async (visit) => {
-    await visit.open('/incidents');
+    await visit.go('/incidents');
     await visit.page.getByText('INC-142').waitFor();
   },
   incident: async (visit) => {
-    await visit.open('/incidents/INC-142');
+    await visit.go('/incidents/INC-142');
     await visit.page.getByText('both signatures checked here').waitFor();
   },
   machines: async (visit) => {
-    await visit.open('/machines');
+    await visit.go('/machines');
     await visit.page.getByText('tomas-x1').waitFor();
   },
 };
@@ -98,7 +99,11 @@ async function lookAt(visit: Visit, name: string): Promise<void> {
     await visit.page.emulateMedia({ colorScheme: theme });
     await visit.page.setViewportSize({ width, height });
     await visit.picture(`${name}-${theme}-${String(width)}`);
-    const found = { axe: await visit.axe(theme === 'dark' ? ['color-contrast'] : undefined), overflow: await visit.overflow(), wrong: await visit.wrong() };
+    const found = {
+      axe: await visit.axe(theme === 'dark' ? ['color-contrast'] : undefined),
+      overflow: await visit.overflow(),
+      wrong: await visit.wrong(),
+    };
     expect([theme, width, found]).toEqual([theme, width, { axe: [], overflow: 0, wrong: [] }]);
   }
   await visit.page.setViewportSize({ width: 1440, height: 900 });

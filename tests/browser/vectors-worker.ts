@@ -13,7 +13,11 @@ const bytes = (hex: string) => fromHex(hex) ?? new Uint8Array();
 
 self.onmessage = (event: MessageEvent<Asked>) => {
   void (async () => {
-    const items = event.data.ed25519.map((one) => ({ key: bytes(one.pub_key), message: bytes(one.message), signature: bytes(one.signature) }));
+    const items = event.data.ed25519.map((one) => ({
+      key: bytes(one.pub_key),
+      message: bytes(one.message),
+      signature: bytes(one.signature),
+    }));
     const { verify, kind } = await browserVerifier();
     const kernel = createKernel();
     const inputs = event.data.blake3.map((length) => Uint8Array.from({ length }, (_, i) => i % 251));

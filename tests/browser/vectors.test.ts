@@ -56,7 +56,10 @@ function bundle(): string {
   const folder = mkdtempSync(join(tmpdir(), 'nd7-vectors-'));
   try {
     const vite = join(import.meta.dirname, '..', '..', 'node_modules', 'vite', 'bin', 'vite.js');
-    execFileSync(process.execPath, [vite, 'build', '--config', 'vectors.vite.config.mjs', '--outDir', folder], { cwd: import.meta.dirname, stdio: 'pipe' });
+    execFileSync(process.execPath, [vite, 'build', '--config', 'vectors.vite.config.mjs', '--outDir', folder], {
+      cwd: import.meta.dirname,
+      stdio: 'pipe',
+    });
     return readFileSync(join(folder, 'vectors-worker.js'), 'utf8');
   } finally {
     rmSync(folder, { recursive: true });
@@ -89,7 +92,10 @@ async function ask(questions: Question[]): Promise<Verdict[]> {
       interface Policy {
         createScriptURL: (text: string) => string;
       }
-      const holder = window as unknown as { policy?: Policy; trustedTypes: { createPolicy: (name: string, rules: Policy) => Policy } };
+      const holder = window as unknown as {
+        policy?: Policy;
+        trustedTypes: { createPolicy: (name: string, rules: Policy) => Policy };
+      };
       holder.policy ??= holder.trustedTypes.createPolicy('nd7-worker', { createScriptURL: (text: string) => text });
       const worker = new Worker(holder.policy.createScriptURL(url));
       const bytes = (base64: string) => Uint8Array.from(atob(base64), (c) => c.charCodeAt(0));
@@ -111,12 +117,32 @@ async function ask(questions: Question[]): Promise<Verdict[]> {
           worker.postMessage({ id, op: 'session', input });
           const log = bytes(question.log);
           // Cut at odd places: a stream has no regard for lines.
-          for (let at = 0; at < log.length; at += 65_537) worker.postMessage({ id, op: 'bytes', chunk: log.slice(at, at + 65_537) });
+          for (let at = 0; at < log.length; at += 65_537)
+            worker.postMessage({ id, op: 'bytes', chunk: log.slice(at, at + 65_537) });
           worker.postMessage({ id, op: 'end' });
-          const result = (await done) as { report: { verdict: string; entries: number; head: string; bad_entry?: number; reason?: string; receipts: { result: string }[] }; head_usable?: boolean; failed?: string };
+          const result = (await done) as {
+            report: {
+              verdict: string;
+              entries: number;
+              head: string;
+              bad_entry?: number;
+              reason?: string;
+              receipts: { result: string }[];
+            };
+            head_usable?: boolean;
+            failed?: string;
+          };
           if (result.failed !== undefined) throw new Error(result.failed);
           const { verdict, entries, head, bad_entry, reason, receipts } = result.report;
-          return { verdict, entries, head, ...(bad_entry !== undefined && { bad_entry }), ...(reason !== undefined && { reason }), ...(receipts[0] && { receipt: receipts[0].result }), ...(result.head_usable !== undefined && { head_usable: result.head_usable }) };
+          return {
+            verdict,
+            entries,
+            head,
+            ...(bad_entry !== undefined && { bad_entry }),
+            ...(reason !== undefined && { reason }),
+            ...(receipts[0] && { receipt: receipts[0].result }),
+            ...(result.head_usable !== undefined && { head_usable: result.head_usable }),
+          };
         }),
       );
       worker.terminate();
@@ -126,19 +152,41 @@ async function ask(questions: Question[]): Promise<Verdict[]> {
   );
 }
 
-const expected = (log: Log) => (log.intact ? { verdict: 'intact', ...(log.entries !== undefined && { entries: log.entries, head: log.head }) } : { verdict: 'broken', bad_entry: log.bad_entry, reason: log.reason });
-const got = (log: Log, verdict: Verdict) => (log.intact ? { verdict: verdict.verdict, ...(log.entries !== undefined && { entries: verdict.entries, head: verdict.head }) } : { verdict: verdict.verdict, bad_entry: verdict.bad_entry, reason: verdict.reason });
+const expected = (log: Log) =>
+  log.intact
+    ? { verdict: 'intact', ...(log.entries !== undefined && { entries: log.entries, head: log.head }) }
+    : { verdict: 'broken', bad_entry: log.bad_entry, reason: log.reason };
+const got = (log: Log, verdict: Verdict) =>
+  log.intact
+    ? { verdict: verdict.verdict, ...(log.entries !== undefined && { entries: verdict.entries, head: verdict.head }) }
+    : { verdict: verdict.verdict, bad_entry: verdict.bad_entry, reason: verdict.reason };
 
 it('all logs', async () => {
   const logs = json<Log[]>('logs/index.json');
-  const verdicts = await ask(logs.map((log) => ({ session: log.session!, log: file(`logs/${log.name}.jsonl`), head: file(`logs/${log.name}.head.json`), vkeys: [] })));
+  const verdicts = await ask(
+    logs.map((log) => ({
+      session: log.session!,
+      log: file(`logs/${log.name}.jsonl`),
+      head: file(`logs/${log.name}.head.json`),
+      vkeys: [],
+    })),
+  );
   expect(logs.length).toBe(126);
-  expect(verdicts.map((verdict, i) => [logs[i]!.name, got(logs[i]!, verdict)])).toEqual(logs.map((log) => [log.name, expected(log)]));
+  expect(verdicts.map((verdict, i) => [logs[i]!.name, got(logs[i]!, verdict)])).toEqual(
+    logs.map((log) => [log.name, expected(log)]),
+  );
 });
 
 it('all edge cases', async () => {
   const { session, logs } = json<{ session: string; logs: Log[] }>('edge/index.json');
-  const verdicts = await ask(logs.map((log) => ({ session, log: file(`edge/${log.name}.jsonl`), ...(log.head_file === true && { head: file(`edge/${log.name}.head.json`) }), vkeys: [] })));
+  const verdicts = await ask(
+    logs.map((log) => ({
+      session,
+      log: file(`edge/${log.name}.jsonl`),
+      ...(log.head_file === true && { head: file(`edge/${log.name}.head.json`) }),
+      vkeys: [],
+    })),
+  );
   expect(logs.length).toBe(39);
   expect(verdicts.map((verdict, i) => [logs[i]!.name, got(logs[i]!, verdict), verdict.head_usable])).toEqual(
     logs.map((log) => [log.name, expected(log), log.head_file === true ? log.head_usable : undefined]),
@@ -149,30 +197,62 @@ it('all receipts', async () => {
   const plain = json<{ vkey: string; session: string; log: string; receipts: ReceiptCase[] }>('receipts/index.json');
   const edge = json<{ session: string; receipts: ReceiptCase[] }>('edge/index.json');
   const cases = [
-    ...plain.receipts.map((one) => ({ one, question: { session: plain.session, log: `receipts/${plain.log}`, receipt: `receipts/${one.name}.tlog-proof`, vkeys: [plain.vkey] } })),
-    ...edge.receipts.map((one) => ({ one, question: { session: edge.session, log: `edge/${one.log!}`, receipt: `edge/${one.name}.tlog-proof`, vkeys: one.vkeys! } })),
+    ...plain.receipts.map((one) => ({
+      one,
+      question: {
+        session: plain.session,
+        log: `receipts/${plain.log}`,
+        receipt: `receipts/${one.name}.tlog-proof`,
+        vkeys: [plain.vkey],
+      },
+    })),
+    ...edge.receipts.map((one) => ({
+      one,
+      question: {
+        session: edge.session,
+        log: `edge/${one.log!}`,
+        receipt: `edge/${one.name}.tlog-proof`,
+        vkeys: one.vkeys!,
+      },
+    })),
   ];
-  const verdicts = await ask(cases.map(({ question }) => ({ ...question, log: file(question.log), receipt: file(question.receipt) })));
+  const verdicts = await ask(
+    cases.map(({ question }) => ({ ...question, log: file(question.log), receipt: file(question.receipt) })),
+  );
   expect(cases.length).toBe(77);
-  expect(verdicts.map((verdict, i) => [cases[i]!.one.name, verdict.receipt])).toEqual(cases.map(({ one }) => [one.name, one.holds ? 'holds' : one.reason]));
+  expect(verdicts.map((verdict, i) => [cases[i]!.one.name, verdict.receipt])).toEqual(
+    cases.map(({ one }) => [one.name, one.holds ? 'holds' : one.reason]),
+  );
 });
 
 it('all signatures, by this browser’s crypto and by plain JavaScript; all hashes, by both kernels', async () => {
-  const ed25519 = json<{ cases: { message: string; pub_key: string; signature: string; accept: boolean; note: string }[] }>('ed25519-strict.json').cases;
+  const ed25519 = json<{
+    cases: { message: string; pub_key: string; signature: string; accept: boolean; note: string }[];
+  }>('ed25519-strict.json').cases;
   const blake3 = json<{ cases: { input_len: number; hash: string }[] }>('blake3.json').cases;
   const answer = await page.evaluate(
     async (asked) => {
       const { policy } = window as unknown as { policy: { createScriptURL: (text: string) => string } };
       const worker = new Worker(policy.createScriptURL('/assets/verify-worker-vectors.js'));
-      return new Promise<{ kind: string; own: boolean[]; noble: boolean[]; plain: string[]; lines: (string | null)[] }>((resolve, reject) => {
-        worker.onmessage = (event: MessageEvent<{ kind: string; own: boolean[]; noble: boolean[]; plain: string[]; lines: (string | null)[] }>) => {
-          resolve(event.data);
-        };
-        worker.onerror = (event) => {
-          reject(new Error(event.message));
-        };
-        worker.postMessage(asked);
-      });
+      return new Promise<{ kind: string; own: boolean[]; noble: boolean[]; plain: string[]; lines: (string | null)[] }>(
+        (resolve, reject) => {
+          worker.onmessage = (
+            event: MessageEvent<{
+              kind: string;
+              own: boolean[];
+              noble: boolean[];
+              plain: string[];
+              lines: (string | null)[];
+            }>,
+          ) => {
+            resolve(event.data);
+          };
+          worker.onerror = (event) => {
+            reject(new Error(event.message));
+          };
+          worker.postMessage(asked);
+        },
+      );
     },
     { ed25519, blake3: blake3.map((one) => one.input_len) },
   );

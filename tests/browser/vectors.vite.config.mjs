@@ -7,6 +7,11 @@ export default defineConfig({
   build: {
     target: 'chrome123',
     emptyOutDir: true,
-    lib: { entry: join(import.meta.dirname, 'vectors-worker.ts'), formats: ['iife'], name: 'vectors', fileName: () => 'vectors-worker.js' },
+    lib: {
+      entry: join(import.meta.dirname, 'vectors-worker.ts'),
+      formats: ['iife'],
+      name: 'vectors',
+      fileName: () => 'vectors-worker.js',
+    },
   },
 });

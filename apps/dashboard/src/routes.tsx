@@ -19,15 +19,28 @@ const routes = [
     getParentRoute: () => root,
     path: '/',
     beforeLoad: () => {
-      // eslint-disable-next-line @typescript-eslint/only-throw-error -- the router's way to redirect
       throw redirect({ to: '/sessions' });
     },
   }),
   createRoute({ getParentRoute: () => root, path: '/sign-in', component: SignInPage }),
-  createRoute({ getParentRoute: () => root, path: '/sessions', component: SessionsPage, validateSearch: readSessionsSearch }),
+  createRoute({
+    getParentRoute: () => root,
+    path: '/sessions',
+    component: SessionsPage,
+    validateSearch: readSessionsSearch,
+  }),
   createRoute({ getParentRoute: () => root, path: '/machines', component: MachinesPage }),
-  createRoute({ getParentRoute: () => root, path: '/machines/$machine/sessions/$session', component: SessionPage, validateSearch: readSessionSearch }),
-  createRoute({ getParentRoute: () => root, path: '/machines/$machine/sessions/$session/verification', component: VerificationPage }),
+  createRoute({
+    getParentRoute: () => root,
+    path: '/machines/$machine/sessions/$session',
+    component: SessionPage,
+    validateSearch: readSessionSearch,
+  }),
+  createRoute({
+    getParentRoute: () => root,
+    path: '/machines/$machine/sessions/$session/verification',
+    component: VerificationPage,
+  }),
   createRoute({ getParentRoute: () => root, path: '/verify', component: VerifyPage }),
   createRoute({ getParentRoute: () => root, path: '/incidents', component: IncidentsPage }),
   createRoute({ getParentRoute: () => root, path: '/incidents/$id', component: IncidentPage }),

@@ -1,4 +1,15 @@
-import { Incident, IncidentList, LogState, MachineList, Me, pathOf, ProblemDocument, type RouteName, SessionList, SessionPage } from '@nd7/vault-api';
+import {
+  Incident,
+  IncidentList,
+  LogState,
+  MachineList,
+  Me,
+  pathOf,
+  ProblemDocument,
+  type RouteName,
+  SessionList,
+  SessionPage,
+} from '@nd7/vault-api';
 import type { SessionListQuery } from '@nd7/vault-api';
 
 /** Why an answer of the vault cannot be used. */
@@ -33,7 +44,9 @@ async function ask(path: string, options: RequestInit = {}): Promise<Response> {
   });
   if (answer.ok) return answer;
   const problem = ProblemDocument.safeParse(await answer.json().catch(() => undefined));
-  const words = problem.success ? problem.data.detail || problem.data.title : `The vault answered ${String(answer.status)}.`;
+  const words = problem.success
+    ? problem.data.detail || problem.data.title
+    : `The vault answered ${String(answer.status)}.`;
   if (answer.status === 401) throw new ApiError('signed-out', 'Not signed in, or the sign-in has ended.', 401);
   if (answer.status === 404) throw new ApiError('not-found', words, 404);
   const wait = answer.headers.get('retry-after');
@@ -43,7 +56,11 @@ async function ask(path: string, options: RequestInit = {}): Promise<Response> {
 async function json<T>(schema: Schema<T>, path: string, options?: RequestInit): Promise<T> {
   const answer = await ask(path, options);
   const parsed = schema.safeParse(await answer.json().catch(() => undefined));
-  if (!parsed.success) throw new ApiError('not-understood', `What came from ${path} is not what this page understands. Are page and vault of one version?`);
+  if (!parsed.success)
+    throw new ApiError(
+      'not-understood',
+      `What came from ${path} is not what this page understands. Are page and vault of one version?`,
+    );
   return parsed.data;
 }
 
@@ -58,7 +75,11 @@ export interface SessionAddress {
 /** The vault's routes as the page uses them. Everything they answer is the vault's word until the worker has checked it. */
 export const vault = {
   signIn: (token: string) =>
-    json(Me, to('signIn'), { method: 'POST', headers: { 'content-type': 'application/json' }, body: JSON.stringify({ token }) }),
+    json(Me, to('signIn'), {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify({ token }),
+    }),
   signOut: () => ask(to('signOut'), { method: 'POST' }),
   me: (signal?: AbortSignal) => json(Me, to('me'), init(signal)),
   log: (signal?: AbortSignal) => json(LogState, to('log'), init(signal)),
@@ -73,22 +94,27 @@ export const vault = {
   session: (at: SessionAddress, signal?: AbortSignal) => json(SessionPage, to('session', { ...at }), init(signal)),
   /** The bytes of a segment, as a stream. */
   body: (at: SessionAddress, from: number, signal?: AbortSignal) => ask(to('body', { ...at, from }), init(signal)),
-  /** A segment's receipt as text; undefined while it is not published. */
-  receipt: async (at: SessionAddress, from: number, signal?: AbortSignal): Promise<string | undefined> => {
+  /** A segment's receipt, byte for byte; undefined while it is not published. */
+  receipt: async (at: SessionAddress, from: number, signal?: AbortSignal): Promise<Uint8Array | undefined> => {
     try {
-      return await (await ask(to('segmentReceipt', { ...at, from }), init(signal))).text();
+      return await bytesOf(await ask(to('segmentReceipt', { ...at, from }), init(signal)));
     } catch (error) {
       if (error instanceof ApiError && error.code === 'not-found') return undefined;
       throw error;
     }
   },
-  checkpoint: async (team: string, signal?: AbortSignal) => (await ask(to('checkpoint', { team }), init(signal))).text(),
+  checkpoint: async (team: string, signal?: AbortSignal) =>
+    (await ask(to('checkpoint', { team }), init(signal))).text(),
   /** A tile by its path as C2SP tlog-tiles has it, `tile/0/000.p/7`. */
   tile: async (team: string, path: string, signal?: AbortSignal) => {
     const answer = await ask(`/t/${encodeURIComponent(team)}/${path}`, init(signal));
-    return new Uint8Array(await answer.arrayBuffer());
+    return bytesOf(answer);
   },
 };
+
+async function bytesOf(answer: Response): Promise<Uint8Array> {
+  return new Uint8Array(await answer.arrayBuffer());
+}
 
 function init(signal: AbortSignal | undefined): RequestInit {
   return signal === undefined ? {} : { signal };

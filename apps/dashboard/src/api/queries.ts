@@ -24,7 +24,12 @@ export function useMe() {
 
 /** Incidents, asked for every half minute: the count beside the navigation is how a reader hears of one. */
 export function useIncidents(enabled = true) {
-  return useQuery({ queryKey: ['incidents'], queryFn: ({ signal }) => vault.incidents(signal), refetchInterval: 30_000, enabled });
+  return useQuery({
+    queryKey: ['incidents'],
+    queryFn: ({ signal }) => vault.incidents(signal),
+    refetchInterval: 30_000,
+    enabled,
+  });
 }
 
 export function useIncident(id: string) {
@@ -41,7 +46,8 @@ type ListQuery = Pick<Partial<SessionListQuery>, 'machine' | 'agent' | 'state'>;
 export function useSessions(query: ListQuery) {
   return useInfiniteQuery({
     queryKey: ['sessions', query],
-    queryFn: ({ pageParam, signal }) => vault.sessions({ ...query, limit: PAGE, ...(pageParam !== '' && { cursor: pageParam }) }, signal),
+    queryFn: ({ pageParam, signal }) =>
+      vault.sessions({ ...query, limit: PAGE, ...(pageParam !== '' && { cursor: pageParam }) }, signal),
     initialPageParam: '',
     getNextPageParam: (last) => last.next_cursor,
     placeholderData: keepPreviousData,

@@ -3,7 +3,9 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { dirname, join, relative } from 'node:path';
 
 const SRC = join(import.meta.dirname, '..');
-const files = readdirSync(SRC, { recursive: true, encoding: 'utf8' }).filter((file) => /\.(ts|tsx|css)$/.test(file) && !file.endsWith('.test.ts'));
+const files = readdirSync(SRC, { recursive: true, encoding: 'utf8' }).filter(
+  (file) => /\.(ts|tsx|css)$/.test(file) && !file.endsWith('.test.ts'),
+);
 const text = (file: string) => readFileSync(join(SRC, file), 'utf8');
 const holding = (pattern: RegExp, among = files) => among.filter((file) => pattern.test(text(file))).sort();
 
@@ -12,7 +14,9 @@ it('green is drawn in one stylesheet, and its classes by one component', () => {
   expect(holding(/proof\.module\.css'/)).toEqual(['ui/Proof.tsx']);
   const greens = /light-dark\(\s*#116b3c|#56c890|#e2f3e9|#10291f|\bgreen\b|seagreen|limegreen/;
   const styles = files.filter((file) => file.endsWith('.css'));
-  expect(styles.filter((file) => greens.test(text(file).replaceAll(/\/\*[^]*?\*\//g, '')))).toEqual(['styles/tokens.css']);
+  expect(styles.filter((file) => greens.test(text(file).replaceAll(/\/\*[^]*?\*\//g, '')))).toEqual([
+    'styles/tokens.css',
+  ]);
 });
 
 it('the green circle is drawn for a proof, or where a verdict is good by one', () => {
@@ -27,7 +31,11 @@ it('only the worker’s client stamps what the worker made, and only it starts a
 it('nothing but the worker verifies', () => {
   const verifying = /from '@nd7\/(verify|blake3|tlog|receipt|segment|chain)'/;
   const page = files.filter((file) => !file.startsWith('worker/') && /\.tsx?$/.test(file));
-  const values = page.filter((file) => text(file).split('\n').some((line) => verifying.test(line) && !line.startsWith('import type')));
+  const values = page.filter((file) =>
+    text(file)
+      .split('\n')
+      .some((line) => verifying.test(line) && !line.startsWith('import type')),
+  );
   expect(values).toEqual([]);
 });
 
@@ -44,7 +52,9 @@ it('the router has one door, and the file that registers its routes', () => {
 });
 
 it('no markup is made from text, no style stands in markup, and no link is made of an agent’s words', () => {
-  expect(holding(/innerHTML|outerHTML|insertAdjacentHTML|document\.write|dangerouslySet|\beval\(|new Function|srcdoc/i)).toEqual([]);
+  expect(
+    holding(/innerHTML|outerHTML|insertAdjacentHTML|document\.write|dangerouslySet|\beval\(|new Function|srcdoc/i),
+  ).toEqual([]);
   expect(holding(/<style|styled\(/)).toEqual([]);
   // The virtual list places its rows through the CSSOM, which the policy allows.
   expect(holding(/style=/)).toEqual(['pages/session/Timeline.tsx']);
@@ -55,7 +65,10 @@ it('no markup is made from text, no style stands in markup, and no link is made 
 const HANDED_ON: Record<string, string> = { 'ui/controls.module.css': 'controls', 'ui/layout.module.css': 'layout' };
 
 function classesOf(sheet: string): Set<string> {
-  const bare = text(sheet).replaceAll(/\/\*[^]*?\*\//g, '').replaceAll(/:global\([^)]*\)/g, '').replaceAll(/content:[^;]*;/g, '');
+  const bare = text(sheet)
+    .replaceAll(/\/\*[^]*?\*\//g, '')
+    .replaceAll(/:global\([^)]*\)/g, '')
+    .replaceAll(/content:[^;]*;/g, '');
   return new Set([...bare.matchAll(/\.([a-zA-Z][\w-]*)/g)].map((match) => match[1] ?? ''));
 }
 
@@ -63,7 +76,8 @@ function classesOf(sheet: string): Set<string> {
 function usesOf(sheet: string): { names: Set<string>; all: boolean } {
   const uses = { names: new Set<string>(), all: false };
   const collect = (source: string, alias: string) => {
-    for (const match of source.matchAll(new RegExp(`\\b${alias}\\.([a-zA-Z]\\w*)`, 'g'))) if (match[1] !== 'js' && match[1] !== 'module') uses.names.add(match[1] ?? '');
+    for (const match of source.matchAll(new RegExp(`\\b${alias}\\.([a-zA-Z]\\w*)`, 'g')))
+      if (match[1] !== 'js' && match[1] !== 'module') uses.names.add(match[1] ?? '');
     uses.all ||= new RegExp(`\\b${alias}\\[`).test(source);
   };
   for (const file of files.filter((one) => /\.tsx?$/.test(one))) {

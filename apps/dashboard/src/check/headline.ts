@@ -9,14 +9,19 @@ const entries = (count: number) => `${grouped(count)} ${count === 1 ? 'entry' : 
  * `isOpen`: the session goes on by the vault's word, so that what is covered may be not all there will be.
  */
 export function headline(report: SessionReport, isOpen: boolean): string {
-  if (report.integrity.state === 'bad') return `${report.integrity.verdict}${report.reason === undefined ? '' : `: ${report.reason}`}`;
-  if (report.completeness.state === 'bad') return `${report.completeness.verdict}: a receipt counts more entries than are here`;
+  if (report.integrity.state === 'bad')
+    return `${report.integrity.verdict}${report.reason === undefined ? '' : `: ${report.reason}`}`;
+  if (report.completeness.state === 'bad')
+    return `${report.completeness.verdict}: a receipt counts more entries than are here`;
   if (report.entries === 0) return 'No entry yet: there is nothing to check';
   const covered = coveredBy(report);
-  if (report.authenticity.state === 'bad') return `Unchanged by its own links, but ${report.authenticity.verdict.toLowerCase()}`;
-  if (covered === 0) return `Unchanged by its own links; no signature you pinned stands behind ${entries(report.entries)}`;
+  if (report.authenticity.state === 'bad')
+    return `Unchanged by its own links, but ${report.authenticity.verdict.toLowerCase()}`;
+  if (covered === 0)
+    return `Unchanged by its own links; no signature you pinned stands behind ${entries(report.entries)}`;
   const rest = report.entries - covered;
-  if (rest > 0) return `Unchanged and signed to entry ${grouped(covered)}; ${isOpen ? 'still open, so ' : ''}${grouped(rest)} later ${rest === 1 ? 'entry is' : 'entries are'} not covered`;
+  if (rest > 0)
+    return `Unchanged and signed to entry ${grouped(covered)}; ${isOpen ? 'still open, so ' : ''}${grouped(rest)} later ${rest === 1 ? 'entry is' : 'entries are'} not covered`;
   if (report.completeness.verdict === 'Complete') return `Unchanged, complete and signed: all ${entries(covered)}`;
   return `Unchanged and signed to entry ${grouped(covered)}; ${isOpen ? 'still open' : 'its end was not recorded'}`;
 }

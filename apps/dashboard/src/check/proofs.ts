@@ -22,13 +22,19 @@ export function isProof(value: object): boolean {
 
 /** What can be said in green of each kind of proof. */
 export type Claim =
-  | 'integrity' | 'completeness' | 'authenticity' | 'freshness' // the four verdicts of a session
+  | 'integrity'
+  | 'completeness'
+  | 'authenticity'
+  | 'freshness' // the four verdicts of a session
   | 'covered' // an intact log whose entries a receipt covers, all or up to some entry
   | 'seals'
   | 'checkpoint' // signed by the pinned key and not contradicting what this browser saw
   | 'consistency'
-  | 'inclusion' | 'signed-root'
-  | 'fork' | 'claim-a' | 'claim-b'
+  | 'inclusion'
+  | 'signed-root'
+  | 'fork'
+  | 'claim-a'
+  | 'claim-b'
   | { entry: number } // a receipt that holds covers this entry, whatever comes after it
   | { receipt: number } // this receipt of the report holds
   | { seal: number }; // this seal follows from a first key that a receipt pins
@@ -55,7 +61,9 @@ function sessionProves({ report }: SessionResult, claim: Claim): boolean {
   if (typeof claim === 'object') {
     if ('entry' in claim) return claim.entry < coveredBy(report);
     if ('receipt' in claim) return report.receipts[claim.receipt]?.result === 'holds';
-    return report.seals.first_key === 'pinned' && report.seals.sealed_to !== null && claim.seal <= report.seals.sealed_to;
+    return (
+      report.seals.first_key === 'pinned' && report.seals.sealed_to !== null && claim.seal <= report.seals.sealed_to
+    );
   }
   switch (claim) {
     case 'integrity':

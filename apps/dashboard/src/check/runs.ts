@@ -17,7 +17,7 @@ export interface Run {
   /** What the vault said of the session when the run began. */
   page?: SessionPage;
   /** Receipts by the `from` of their segment. */
-  receipts: ReadonlyMap<number, string>;
+  receipts: ReadonlyMap<number, Uint8Array>;
   /** Segments whose receipt was not asked for, because a later one covers the same entries. */
   skipped: number;
   /** Grows while the log is read; `version` tells that it did. */
@@ -65,12 +65,26 @@ function put(at: SessionAddress, change: Partial<Run>): void {
  * Fetches a session and has it checked. `rows` also reads the timeline and keeps the bytes for whoever looks at entries. A run of the same
  * session that is still going is given up.
  */
-export async function startRun(at: SessionAddress, options: { vkeys: readonly string[]; rows: boolean }): Promise<Run | undefined> {
+export async function startRun(
+  at: SessionAddress,
+  options: { vkeys: readonly string[]; rows: boolean },
+): Promise<Run | undefined> {
   const key = runKey(at);
   stops.get(key)?.abort();
   const stop = new AbortController();
   stops.set(key, stop);
-  runs.set(key, { at, phase: 'fetching', bytes: 0, total: 0, entries: 0, receipts: new Map(), skipped: 0, rows: [], version: 0, parts: [] });
+  runs.set(key, {
+    at,
+    phase: 'fetching',
+    bytes: 0,
+    total: 0,
+    entries: 0,
+    receipts: new Map(),
+    skipped: 0,
+    rows: [],
+    version: 0,
+    parts: [],
+  });
   for (const listener of listeners) listener();
   try {
     await run(at, options, stop.signal);
@@ -94,7 +108,11 @@ export function releaseRun(at: SessionAddress): void {
   } else put(at, { rows: [], parts: [] });
 }
 
-async function run(at: SessionAddress, options: { vkeys: readonly string[]; rows: boolean }, signal: AbortSignal): Promise<void> {
+async function run(
+  at: SessionAddress,
+  options: { vkeys: readonly string[]; rows: boolean },
+  signal: AbortSignal,
+): Promise<void> {
   const page = await vault.session(at, signal);
   const segments = page.segments;
   const total = segments.reduce((sum, segment) => sum + segment.bytes, 0);
@@ -111,11 +129,14 @@ async function run(at: SessionAddress, options: { vkeys: readonly string[]; rows
 
   const texts = await receipts;
   put(at, { receipts: texts, skipped: segments.filter((segment) => segment.receipt).length - wanted.length });
-  const feed = verifyInWorker({ session: at.session, receipts: [...texts.values()], vkeys: options.vkeys, now: Date.now() }, (bytes, entries) => {
-    const now = runs.get(runKey(at));
-    if (now !== undefined) Object.assign(now, { bytes, entries });
-    tell();
-  });
+  const feed = verifyInWorker(
+    { session: at.session, receipts: [...texts.values()], vkeys: options.vkeys, now: Date.now() },
+    (bytes, entries) => {
+      const now = runs.get(runKey(at));
+      if (now !== undefined) Object.assign(now, { bytes, entries });
+      tell();
+    },
+  );
   stopWith(signal, feed);
   for (let i = 0; i < segments.length; i++) {
     await feed.push(await bodies.at(i));
@@ -124,7 +145,14 @@ async function run(at: SessionAddress, options: { vkeys: readonly string[]; rows
   feed.end();
   const [result] = await Promise.all([feed.result, reader?.result]);
   signal.throwIfAborted();
-  put(at, { phase: 'done', result, bytes: result.report.bytes, entries: result.report.entries, rows, parts: reader === undefined ? [] : await bodies.all() });
+  put(at, {
+    phase: 'done',
+    result,
+    bytes: result.report.bytes,
+    entries: result.report.entries,
+    rows,
+    parts: reader === undefined ? [] : await bodies.all(),
+  });
 }
 
 function readRows(bodies: Bodies, count: number, rows: Row[], at: SessionAddress, tell: () => void): Feed<number> {
@@ -171,7 +199,12 @@ class Bodies {
 
   at(index: number): Promise<Uint8Array> {
     const until = Math.min(this.#segments.length, index + AHEAD);
-    for (; this.#asked < until; this.#asked++) this.#pending[this.#asked] = this.#fetch(this.#asked);
+    for (; this.#asked < until; this.#asked++) {
+      const pending = this.#fetch(this.#asked);
+      // Whoever awaits it hears of a failure; one fetched ahead may never be awaited.
+      pending.catch(() => undefined);
+      this.#pending[this.#asked] = pending;
+    }
     return this.#pending[index] ?? this.#fetch(index);
   }
 
@@ -191,13 +224,21 @@ class Bodies {
       return new Uint8Array(await answer.arrayBuffer());
     } catch (error) {
       if (!(error instanceof ApiError)) throw error;
-      throw new ApiError(error.code, `The vault did not give the bytes of entries ${String(segment.from)} to ${String(segment.to - 1)}: ${error.message}`, error.status);
+      throw new ApiError(
+        error.code,
+        `The vault did not give the bytes of entries ${String(segment.from)} to ${String(segment.to - 1)}: ${error.message}`,
+        error.status,
+      );
     }
   }
 }
 
-async function fetchReceipts(at: SessionAddress, froms: readonly number[], signal: AbortSignal): Promise<Map<number, string>> {
-  const texts = new Map<number, string>();
+async function fetchReceipts(
+  at: SessionAddress,
+  froms: readonly number[],
+  signal: AbortSignal,
+): Promise<Map<number, Uint8Array>> {
+  const texts = new Map<number, Uint8Array>();
   const queue = [...froms];
   const work = async () => {
     for (let from = queue.shift(); from !== undefined; from = queue.shift()) {

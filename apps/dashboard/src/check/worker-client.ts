@@ -1,5 +1,16 @@
 import workerUrl from '../worker/verify-worker.ts?worker&url';
-import type { Answer, CheckpointResult, ForkClaim, ForkResult, InclusionResult, Question, SeenTree, SessionInput, SessionResult, VkeyResult } from '../worker/protocol.js';
+import type {
+  Answer,
+  CheckpointResult,
+  ForkClaim,
+  ForkResult,
+  InclusionResult,
+  Question,
+  SeenTree,
+  SessionInput,
+  SessionResult,
+  VkeyResult,
+} from '../worker/protocol.js';
 import type { Row } from '../worker/row.js';
 import { type Proof, stamp } from './proofs.js';
 
@@ -7,7 +18,10 @@ import { type Proof, stamp } from './proofs.js';
 const WINDOW = 8 * 1_048_576;
 
 interface TrustedTypes {
-  createPolicy(name: string, rules: { createScriptURL: (url: string) => string }): { createScriptURL(url: string): URL };
+  createPolicy(
+    name: string,
+    rules: { createScriptURL: (url: string) => string },
+  ): { createScriptURL(url: string): URL };
 }
 
 /** The one Trusted Types policy of the page: it makes the worker's URL and refuses every other. */
@@ -52,7 +66,10 @@ class Client {
   }
 
   /** Asks, and gives the id under which more can be sent, and the answer. */
-  ask(question: QuestionBody, heard: (answer: Answer) => void = () => undefined): { id: number; answer: Promise<unknown> } {
+  ask(
+    question: QuestionBody,
+    heard: (answer: Answer) => void = () => undefined,
+  ): { id: number; answer: Promise<unknown> } {
     const id = this.#next++;
     const answer = new Promise<unknown>((done, failed) => {
       this.#pending.set(id, { done, failed, heard });
@@ -92,7 +109,12 @@ export interface Feed<T> {
   result: Promise<T>;
 }
 
-function feed<T>(client: Client, question: QuestionBody, heard: (answer: Answer) => void, finish: (value: unknown) => T): Feed<T> {
+function feed<T>(
+  client: Client,
+  question: QuestionBody,
+  heard: (answer: Answer) => void,
+  finish: (value: unknown) => T,
+): Feed<T> {
   let underWay = 0;
   let wake: (() => void) | undefined;
   const { id, answer } = client.ask(question, (told) => {
@@ -125,7 +147,10 @@ function feed<T>(client: Client, question: QuestionBody, heard: (answer: Answer)
 }
 
 /** Verifies a log in the worker; the verdict comes only when its end has been read. */
-export function verifyInWorker(input: SessionInput, progress: (bytes: number, entries: number) => void): Feed<Proof<SessionResult>> {
+export function verifyInWorker(
+  input: SessionInput,
+  progress: (bytes: number, entries: number) => void,
+): Feed<Proof<SessionResult>> {
   return feed(
     check(),
     { op: 'session', input },
@@ -167,7 +192,10 @@ export async function checkpointInWorker(
 }
 
 /** Recomputes a receipt's inclusion proof. */
-export async function inclusionInWorker(receipt: string, vkeys: readonly string[]): Promise<Proof<InclusionResult>> {
+export async function inclusionInWorker(
+  receipt: Uint8Array,
+  vkeys: readonly string[],
+): Promise<Proof<InclusionResult>> {
   return stamp((await check().ask({ op: 'inclusion', receipt, vkeys }).answer) as InclusionResult);
 }
 

@@ -22,20 +22,29 @@ describe('the sign-in link', () => {
 
 describe('filters in the address', () => {
   it('are kept when nobody knows the value, and left out when they cannot be one', () => {
-    expect(readSessionsSearch({ state: 'sideways', agent: 7, q: ['x'], machine: 'x'.repeat(300), checked: '' })).toEqual({ state: 'sideways', agent: '7' });
+    expect(
+      readSessionsSearch({ state: 'sideways', agent: 7, q: ['x'], machine: 'x'.repeat(300), checked: '' }),
+    ).toEqual({ state: 'sideways', agent: '7' });
     expect(vaultQuery({ state: 'sideways', machine: 'lena', agent: 'codex' })).toEqual({ agent: 'codex' });
     expect(vaultQuery({ state: 'open', machine: 'a'.repeat(64) })).toEqual({ state: 'open', machine: 'a'.repeat(64) });
-    expect(readSessionSearch({ view: 'entries', entry: '12', hide: 'intent' })).toEqual({ view: 'entries', entry: 12, hide: 'intent' });
+    expect(readSessionSearch({ view: 'entries', entry: '12', hide: 'intent' })).toEqual({
+      view: 'entries',
+      entry: 12,
+      hide: 'intent',
+    });
     expect(readSessionSearch({ view: 'odd', entry: '-1' })).toEqual({});
     expect(readSessionSearch({ entry: '1e400' })).toEqual({});
   });
 
   it('never throw', () => {
     fc.assert(
-      fc.property(fc.dictionary(fc.constantFrom('q', 'view', 'entry', 'state', 'hide', '__proto__'), fc.anything()), (raw) => {
-        readSessionsSearch(raw);
-        readSessionSearch(raw);
-      }),
+      fc.property(
+        fc.dictionary(fc.constantFrom('q', 'view', 'entry', 'state', 'hide', '__proto__'), fc.anything()),
+        (raw) => {
+          readSessionsSearch(raw);
+          readSessionSearch(raw);
+        },
+      ),
     );
   });
 });
@@ -54,9 +63,25 @@ describe('files that are dropped', () => {
   const log = '{"v":1,"seq":0,"prev":"0","time":"t","data":{"session_id":"abc-1"}}\n';
 
   it('are told apart by what is in them', async () => {
-    const sorted = await sortFiles([file('a', log), file('b', '{"entries":1,"hash":"0","bytes":70}'), file('c', 'c2sp.org/tlog-proof@v1\nextra x\n'), file('d.png', '\u0089PNG'), file('e', ''), file('f', 'hello there')]);
-    expect([sorted.log?.name, sorted.head?.name, sorted.receipts.map((one) => one.name), sorted.session]).toEqual(['a', 'b', ['c'], 'abc-1']);
-    expect(sorted.refused.map((one) => one.saw)).toEqual([expect.any(String), 'an empty file', 'text that begins “hello there”']);
+    const sorted = await sortFiles([
+      file('a', log),
+      file('b', '{"entries":1,"hash":"0","bytes":70}'),
+      file('c', 'c2sp.org/tlog-proof@v1\nextra x\n'),
+      file('d.png', '\u0089PNG'),
+      file('e', ''),
+      file('f', 'hello there'),
+    ]);
+    expect([sorted.log?.name, sorted.head?.name, sorted.receipts.map((one) => one.name), sorted.session]).toEqual([
+      'a',
+      'b',
+      ['c'],
+      'abc-1',
+    ]);
+    expect(sorted.refused.map((one) => one.saw)).toEqual([
+      expect.any(String),
+      'an empty file',
+      'text that begins “hello there”',
+    ]);
   });
 
   it('take the session’s id from the folder before anything an agent said', async () => {
@@ -65,6 +90,8 @@ describe('files that are dropped', () => {
   });
 
   it('take one log, and say so of a second', async () => {
-    expect((await sortFiles([file('a.jsonl', log), file('b.jsonl', log)])).refused).toEqual([{ name: 'b.jsonl', saw: 'a second log beside a.jsonl' }]);
+    expect((await sortFiles([file('a.jsonl', log), file('b.jsonl', log)])).refused).toEqual([
+      { name: 'b.jsonl', saw: 'a second log beside a.jsonl' },
+    ]);
   });
 });

@@ -94,12 +94,13 @@ export function Shell() {
   );
 }
 
-/** A new page takes the focus to its content, as a loaded page would, so that a screen reader begins there. */
+/** A new page begins at its top and takes the focus to its content, as a loaded page would, so that a screen reader begins there. */
 function useFocusOnNavigation(path: string, main: React.RefObject<HTMLElement | null>): void {
   const last = useRef(path);
   useEffect(() => {
     if (last.current === path) return;
     last.current = path;
+    window.scrollTo(0, 0);
     main.current?.focus({ preventScroll: true });
   }, [path, main]);
 }
@@ -108,8 +109,19 @@ function SideNav({ path }: { path: string }) {
   const me = useMe();
   const incidents = useIncidents(me.data !== undefined);
   const open = incidents.data?.incidents.filter((incident) => incident.state !== 'closed').length ?? 0;
-  const item = (to: '/incidents' | '/sessions' | '/verify' | '/machines', icon: IconName, word: string, here: boolean, count?: number) => (
-    <Link to={to} className={css.link} activeOptions={{ exact: true, includeSearch: false }} aria-current={here ? 'page' : undefined}>
+  const item = (
+    to: '/incidents' | '/sessions' | '/verify' | '/machines',
+    icon: IconName,
+    word: string,
+    here: boolean,
+    count?: number,
+  ) => (
+    <Link
+      to={to}
+      className={css.link}
+      activeOptions={{ exact: true, includeSearch: false }}
+      aria-current={here ? 'page' : undefined}
+    >
       <Icon name={icon} />
       <span>{word}</span>
       {count !== undefined && count > 0 && (

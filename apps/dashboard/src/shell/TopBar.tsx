@@ -52,7 +52,8 @@ function FindField() {
         }}
         onKeyDown={(event) => {
           if (event.key === 'Escape') event.currentTarget.blur();
-          if (event.key === 'Enter' && find === undefined && own.trim() !== '') void navigate({ to: '/sessions', search: { q: own.trim() } });
+          if (event.key === 'Enter' && find === undefined && own.trim() !== '')
+            void navigate({ to: '/sessions', search: { q: own.trim() } });
         }}
       />
       <kbd>/</kbd>

@@ -70,7 +70,11 @@ export function useKeys(keys: Keys, jump?: (entry: number) => void): void {
 }
 
 function isTyping(target: EventTarget | null): boolean {
-  return target instanceof HTMLElement && (target.isContentEditable || /^(INPUT|TEXTAREA|SELECT)$/.test(target.tagName)) && !isTick(target);
+  return (
+    target instanceof HTMLElement &&
+    (target.isContentEditable || /^(INPUT|TEXTAREA|SELECT)$/.test(target.tagName)) &&
+    !isTick(target)
+  );
 }
 
 function isTick(target: HTMLElement): boolean {
@@ -89,7 +93,12 @@ export function takeKey(event: KeyboardEvent, goTo: Readonly<Record<string, () =
     return true;
   }
   // A button or link under the focus keeps its own Enter and space.
-  if ((key === 'Enter' || key === ' ') && event.target instanceof HTMLElement && event.target.closest('button, a, summary') !== null) return false;
+  if (
+    (key === 'Enter' || key === ' ') &&
+    event.target instanceof HTMLElement &&
+    event.target.closest('button, a, summary') !== null
+  )
+    return false;
   for (const layer of layers.toReversed()) {
     const act = layer.keys[key];
     if (act === undefined) continue;

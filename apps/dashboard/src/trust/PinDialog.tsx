@@ -27,8 +27,10 @@ export function PinForm(props: { me: Me; onDone: () => void }) {
   const pin = async () => {
     const vkey = text.trim();
     const key = await vkeyInWorker(vkey);
-    if (!key.ok) setTrouble('This is no verifier key of a vault. It looks like vault.example/acme+3f9a61c2+AQ…, in one line.');
-    else if (key.name !== me.origin) setTrouble(`This key is for the log ${String(key.name)}; this vault’s log is ${me.origin}.`);
+    if (!key.ok)
+      setTrouble('This is no verifier key of a vault. It looks like vault.example/acme+3f9a61c2+AQ…, in one line.');
+    else if (key.name !== me.origin)
+      setTrouble(`This key is for the log ${String(key.name)}; this vault’s log is ${me.origin}.`);
     else {
       setPin(vkey, 'by hand', Date.now());
       announce('Key pinned');
@@ -44,8 +46,9 @@ export function PinForm(props: { me: Me; onDone: () => void }) {
       }}
     >
       <p className="dim">
-        Everything this page calls verified rests on this key. So take it from somebody you trust, not from this page: whoever runs the vault has it
-        on paper or on another channel, and a machine that is enrolled keeps it as <code>vkey</code> in its file <code>vault.json</code>.
+        Everything this page calls verified rests on this key. So take it from somebody you trust, not from this page:
+        whoever runs the vault has it on paper or on another channel, and a machine that is enrolled keeps it as{' '}
+        <code>vkey</code> in its file <code>vault.json</code>.
       </p>
       <label className={controls.field} htmlFor={id}>
         <span>Verifier key of {me.origin}</span>
@@ -73,7 +76,8 @@ export function PinForm(props: { me: Me; onDone: () => void }) {
         <Call kind="warn">
           <b>Another key is pinned for this log</b>
           <span className="small">
-            <code>{keyName(pinned.vkey)}</code>. A vault changes its key seldom, and says so in its log. If nobody told you of a change, do not pin this one.
+            <code>{keyName(pinned.vkey)}</code>. A vault changes its key seldom, and says so in its log. If nobody told
+            you of a change, do not pin this one.
           </span>
         </Call>
       )}

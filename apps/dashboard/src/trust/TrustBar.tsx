@@ -45,14 +45,19 @@ export function TrustBar({ me }: { me: Me | undefined }) {
           <Verdict shape="bad">The vault shows another key than the one you pinned</Verdict>
         </Link>
       )}
-      {pin !== undefined && <CheckpointWord judged={checkpoint.data} error={checkpoint.error} since={checkpoint.dataUpdatedAt} />}
+      {pin !== undefined && (
+        <CheckpointWord judged={checkpoint.data} error={checkpoint.error} since={checkpoint.dataUpdatedAt} />
+      )}
       {pin !== undefined && (
         <span className={css.opt}>
           Rests on <b>your pinned key</b> <code>{keyName(pin.vkey)}</code>
         </span>
       )}
       {pin !== undefined && (
-        <span className={cx(css.opt, 'mute')} title="Your policy asks for no witness: that the vault shows everybody the same log is its own word.">
+        <span
+          className={cx(css.opt, 'mute')}
+          title="Your policy asks for no witness: that the vault shows everybody the same log is its own word."
+        >
           no witness asked
         </span>
       )}
@@ -113,7 +118,16 @@ function CheckpointWord(props: { judged: Judged | undefined; error: Error | null
     );
   return (
     <>
-      <Proven by={result} claim="checkpoint" title={against(result)} otherwise={<Verdict shape="warn" title={against(result)}>Checkpoint {size} signed, not shown to extend {result.before?.size ?? 0}</Verdict>}>
+      <Proven
+        by={result}
+        claim="checkpoint"
+        title={against(result)}
+        otherwise={
+          <Verdict shape="warn" title={against(result)}>
+            Checkpoint {size} signed, not shown to extend {result.before?.size ?? 0}
+          </Verdict>
+        }
+      >
         Checkpoint {size} verified here
       </Proven>
       {when}

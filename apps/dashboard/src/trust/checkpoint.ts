@@ -18,7 +18,10 @@ export interface Judged {
 async function judge(team: string, origin: string, vkey: string, signal: AbortSignal): Promise<Judged> {
   const note = await vault.checkpoint(team, signal);
   const before = readSeen(origin);
-  const result = await checkpointInWorker({ note, vkey, before: before && { size: before.size, root: before.root } }, (path) => vault.tile(team, path));
+  const result = await checkpointInWorker(
+    { note, vkey, before: before && { size: before.size, root: before.root } },
+    (path) => vault.tile(team, path),
+  );
   const at = Date.now();
   if (result.ok && result.size !== undefined && result.root !== undefined && result.against !== 'unproved') {
     keepSeen(origin, { size: result.size, root: result.root, note, at });

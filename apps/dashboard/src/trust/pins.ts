@@ -54,8 +54,7 @@ export function setPin(vkey: string, how: Pin['how'], now: number): void {
 }
 
 export function removePin(origin: string): void {
-  const { [origin]: _gone, ...rest } = readPins();
-  write(rest);
+  write(Object.fromEntries(Object.entries(readPins()).filter(([name]) => name !== origin)));
 }
 
 function write(pins: Record<string, Pin>): void {

@@ -12,7 +12,13 @@ const key = (origin: string) => `nd7-seen:${origin}`;
 export function readSeen(origin: string): Seen | undefined {
   try {
     const value = JSON.parse(localStorage.getItem(key(origin)) ?? 'null') as Partial<Seen> | null;
-    if (value === null || !Number.isSafeInteger(value.size) || typeof value.root !== 'string' || !/^[0-9a-f]{64}$/.test(value.root)) return undefined;
+    if (
+      value === null ||
+      !Number.isSafeInteger(value.size) ||
+      typeof value.root !== 'string' ||
+      !/^[0-9a-f]{64}$/.test(value.root)
+    )
+      return undefined;
     return { size: value.size ?? 0, root: value.root, note: String(value.note ?? ''), at: Number(value.at ?? 0) };
   } catch {
     return undefined;

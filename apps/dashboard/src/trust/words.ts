@@ -9,11 +9,23 @@ export function checkpointWords(result: CheckpointResult): { short: string; mean
   const reasons: Record<CheckpointReason, { short: string; means: string }> = {
     'bad-key': { short: 'bad-key', means: 'The pinned text is no verifier key of a vault. Pin it again.' },
     'bad-checkpoint': { short: 'bad-checkpoint', means: 'What the vault sent is no checkpoint.' },
-    'wrong-origin': { short: 'wrong-origin', means: `The checkpoint is of the log ${result.origin ?? ''}, not of the one you pinned.` },
+    'wrong-origin': {
+      short: 'wrong-origin',
+      means: `The checkpoint is of the log ${result.origin ?? ''}, not of the one you pinned.`,
+    },
     'bad-signature': { short: 'bad-signature', means: 'The checkpoint is not signed by the key you pinned.' },
-    shrank: { short: `log shrank to ${now}`, means: `This browser saw ${before} leaves; the vault now shows ${now}. A log only grows: this is another one, or it was cut.` },
-    split: { short: `split view at ${now}`, means: `The vault signed two different trees of ${now} leaves: one that this browser saw, and this one.` },
-    'not-consistent': { short: `fork after ${before}`, means: `The tree of ${now} leaves does not begin with the tree of ${before} that this browser saw.` },
+    shrank: {
+      short: `log shrank to ${now}`,
+      means: `This browser saw ${before} leaves; the vault now shows ${now}. A log only grows: this is another one, or it was cut.`,
+    },
+    split: {
+      short: `split view at ${now}`,
+      means: `The vault signed two different trees of ${now} leaves: one that this browser saw, and this one.`,
+    },
+    'not-consistent': {
+      short: `fork after ${before}`,
+      means: `The tree of ${now} leaves does not begin with the tree of ${before} that this browser saw.`,
+    },
   };
   return reasons[result.reason ?? 'bad-checkpoint'];
 }

@@ -14,7 +14,10 @@ const classes: Record<AnyClass, { icon: IconName; means: string }> = {
   decision: { icon: 'diamond', means: 'What a rule or a person decided.' },
   effect: { icon: 'square', means: 'What a layer outside the agent observed.' },
   recorder: { icon: 'ring', means: 'The recorder about itself.' },
-  unclassified: { icon: 'v-none', means: 'A line that lacks its time, source, kind or data: shown, and counted as none of the classes.' },
+  unclassified: {
+    icon: 'v-none',
+    means: 'A line that lacks its time, source, kind or data: shown, and counted as none of the classes.',
+  },
 };
 
 /** The evidence class of an entry, by ink weight. */

@@ -9,7 +9,13 @@ export function Icon(props: { name: IconName; size?: 'small' | 'large'; flip?: b
   const { name, size, flip, turn } = props;
   return (
     <svg
-      className={cx(css.icon, size === 'small' && css.small, size === 'large' && css.large, flip && css.flip, turn && css.turn)}
+      className={cx(
+        css.icon,
+        size === 'small' && css.small,
+        size === 'large' && css.large,
+        flip && css.flip,
+        turn && css.turn,
+      )}
       viewBox="0 0 16 16"
       aria-hidden="true"
     >

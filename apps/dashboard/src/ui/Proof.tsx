@@ -8,7 +8,14 @@ import css from './proof.module.css';
  * The filled green circle and its word. It is drawn only for something the checking worker made in this visit, and only when that carries
  * the claim; else what `otherwise` says is drawn. Nothing else on the page is green.
  */
-export function Proven(props: { by: AnyProof | undefined; claim: Claim; badge?: boolean; title?: string; children: ReactNode; otherwise?: ReactNode }) {
+export function Proven(props: {
+  by: AnyProof | undefined;
+  claim: Claim;
+  badge?: boolean;
+  title?: string;
+  children: ReactNode;
+  otherwise?: ReactNode;
+}) {
   if (!proves(props.by, props.claim)) return <>{props.otherwise}</>;
   return (
     <span className={cx(css.v, props.badge && css.badge)} title={props.title}>
@@ -29,6 +36,10 @@ export function ProvenIcon(props: { by: AnyProof | undefined; claim: Claim; othe
 }
 
 /** The class that makes a tile, a tree node or a rail green; undefined where the proof does not carry the claim. */
-export function provenClass(by: AnyProof | undefined, claim: Claim, part: 'tile' | 'node' | 'rail'): string | undefined {
+export function provenClass(
+  by: AnyProof | undefined,
+  claim: Claim,
+  part: 'tile' | 'node' | 'rail',
+): string | undefined {
   return proves(by, claim) ? css[part] : undefined;
 }

@@ -22,7 +22,14 @@ export function Said(props: { text: string; lines?: boolean; className?: string 
         'text' in run ? (
           <Fragment key={i}>{run.text}</Fragment>
         ) : (
-          <span key={i} className={css.box} data-box={run.box} title={run.name} role="img" aria-label={`${run.box}, ${run.name}`}>
+          <span
+            key={i}
+            className={css.box}
+            data-box={run.box}
+            title={run.name}
+            role="img"
+            aria-label={`${run.box}, ${run.name}`}
+          >
             <span className={css.real} aria-hidden="true">
               {run.real}
             </span>

@@ -11,7 +11,12 @@ const dayYear = new Intl.DateTimeFormat('en-GB', { day: 'numeric', month: 'short
  * A time in the reader's zone, UTC on hover. `as` picks the detail: the clock, with milliseconds, or what a list needs
  * (the clock today, else the day).
  */
-export function Time(props: { at: string | number; as?: 'clock' | 'millis' | 'list' | 'day'; plain?: boolean; className?: string | undefined }) {
+export function Time(props: {
+  at: string | number;
+  as?: 'clock' | 'millis' | 'list' | 'day';
+  plain?: boolean;
+  className?: string | undefined;
+}) {
   const date = new Date(props.at);
   const ms = date.getTime();
   if (Number.isNaN(ms)) return <span className="mute">no time</span>;

@@ -18,7 +18,13 @@ export function BaseProvider(props: { children: ReactNode }) {
 }
 
 /** A dialog in the middle of the page: Esc and Close always work, and the focus returns to where it was. */
-export function Modal(props: { open: boolean; onClose: () => void; title: string; wide?: boolean; children: ReactNode }) {
+export function Modal(props: {
+  open: boolean;
+  onClose: () => void;
+  title: string;
+  wide?: boolean;
+  children: ReactNode;
+}) {
   return (
     <Dialog.Root
       open={props.open}

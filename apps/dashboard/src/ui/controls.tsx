@@ -17,7 +17,13 @@ export function Button({ look, square, className, ...rest }: ButtonProps) {
   return (
     <button
       type="button"
-      className={cx(css.btn, look === 'primary' && css.primary, look === 'ghost' && css.ghost, square && css.square, className)}
+      className={cx(
+        css.btn,
+        look === 'primary' && css.primary,
+        look === 'ghost' && css.ghost,
+        square && css.square,
+        className,
+      )}
       {...rest}
     />
   );
@@ -35,7 +41,13 @@ export function CopyButton(props: { text: string; label: string }) {
   };
   const said = `Copied ${String(props.text.length)} characters`;
   return (
-    <button type="button" className={css.copy} aria-label={done ? said : props.label} title={done ? said : props.label} onClick={() => void copy()}>
+    <button
+      type="button"
+      className={css.copy}
+      aria-label={done ? said : props.label}
+      title={done ? said : props.label}
+      onClick={() => void copy()}
+    >
       <Icon name={done ? 'note' : 'copy'} />
     </button>
   );
@@ -90,7 +102,12 @@ export function FilterToken(props: { name: string; children: ReactNode; onRemove
 }
 
 /** One value of a facet. */
-export function Facet(props: { checked: boolean; onChange: (on: boolean) => void; children: ReactNode; count?: number | undefined }) {
+export function Facet(props: {
+  checked: boolean;
+  onChange: (on: boolean) => void;
+  children: ReactNode;
+  count?: number | undefined;
+}) {
   return (
     <label className={css.check}>
       <input

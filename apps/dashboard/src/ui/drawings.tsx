@@ -9,10 +9,44 @@ function line(d: string): ReactNode {
 }
 
 export type IconName =
-  | 'search' | 'theme' | 'fork' | 'list' | 'shield' | 'laptop' | 'doc' | 'copy' | 'filter' | 'x' | 'chev' | 'down' | 'plus'
-  | 'quote' | 'diamond' | 'square' | 'ring' | 'user' | 'chat' | 'term' | 'file' | 'lock' | 'bot' | 'pencil' | 'seal'
-  | 'clock' | 'play' | 'drop' | 'key' | 'gap' | 'note' | 'out'
-  | 'v-ok' | 'v-warn' | 'v-bad' | 'v-says' | 'v-none' | 'v-run';
+  | 'search'
+  | 'theme'
+  | 'fork'
+  | 'list'
+  | 'shield'
+  | 'laptop'
+  | 'doc'
+  | 'copy'
+  | 'filter'
+  | 'x'
+  | 'chev'
+  | 'down'
+  | 'plus'
+  | 'quote'
+  | 'diamond'
+  | 'square'
+  | 'ring'
+  | 'user'
+  | 'chat'
+  | 'term'
+  | 'file'
+  | 'lock'
+  | 'bot'
+  | 'pencil'
+  | 'seal'
+  | 'clock'
+  | 'play'
+  | 'drop'
+  | 'key'
+  | 'gap'
+  | 'note'
+  | 'out'
+  | 'v-ok'
+  | 'v-warn'
+  | 'v-bad'
+  | 'v-says'
+  | 'v-none'
+  | 'v-run';
 
 /** The drawings by name. `v-…` are the six verdict shapes, each of which belongs to one word list of the dashboard. */
 export const drawings: Record<IconName, ReactNode> = {

@@ -12,7 +12,14 @@ export function useRowFocus(count: number, selected: number, select: (index: num
     select(next);
     rows.current.get(next)?.focus();
   };
-  const steps: Record<string, number> = { ArrowDown: selected + 1, ArrowUp: selected - 1, Home: 0, End: count - 1, PageDown: selected + 10, PageUp: selected - 10 };
+  const steps: Record<string, number> = {
+    ArrowDown: selected + 1,
+    ArrowUp: selected - 1,
+    Home: 0,
+    End: count - 1,
+    PageDown: selected + 10,
+    PageUp: selected - 10,
+  };
   const rowProps = (index: number) => ({
     ref: (row: HTMLTableRowElement | null) => {
       if (row === null) rows.current.delete(index);

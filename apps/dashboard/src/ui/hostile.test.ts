@@ -1,7 +1,10 @@
 import fc from 'fast-check';
 import { type Run, takeApart } from './hostile.js';
 
-const show = (text: string, lines = false) => takeApart(text, { lines }).map((run) => ('text' in run ? run.text : `[${run.box}]`)).join('');
+const show = (text: string, lines = false) =>
+  takeApart(text, { lines })
+    .map((run) => ('text' in run ? run.text : `[${run.box}]`))
+    .join('');
 
 describe('text of unknown origin', () => {
   it.each([
@@ -24,7 +27,9 @@ describe('text of unknown origin', () => {
   });
 
   it('leaves an emoji of several characters whole, and boxes a joiner that joins nothing', () => {
-    expect(show('\u{1f468}\u200d\u{1f469}\u200d\u{1f467} \u2764\ufe0f')).toBe('\u{1f468}\u200d\u{1f469}\u200d\u{1f467} \u2764\ufe0f');
+    expect(show('\u{1f468}\u200d\u{1f469}\u200d\u{1f467} \u2764\ufe0f')).toBe(
+      '\u{1f468}\u200d\u{1f469}\u200d\u{1f467} \u2764\ufe0f',
+    );
     expect(show('a\u200db')).toBe('a[U+200D]b');
   });
 
@@ -44,10 +49,24 @@ describe('text of unknown origin', () => {
 
   it('shows no control, bidi or zero-width character as text, whatever it is given', () => {
     const unseen = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u200b\u200c\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff]/;
-    const odd = fc.constantFrom('\u001b', '[', '31m', '\u202e', '\u200d', '\ufe0f', '\u{1f468}', 'x', '\n', '\u0007', '\\', '\ud800');
+    const odd = fc.constantFrom(
+      '\u001b',
+      '[',
+      '31m',
+      '\u202e',
+      '\u200d',
+      '\ufe0f',
+      '\u{1f468}',
+      'x',
+      '\n',
+      '\u0007',
+      '\\',
+      '\ud800',
+    );
     fc.assert(
       fc.property(fc.array(odd, { maxLength: 40 }), (parts) => {
-        for (const run of takeApart(parts.join(''), { lines: true })) if ('text' in run) expect(run.text).not.toMatch(unseen);
+        for (const run of takeApart(parts.join(''), { lines: true }))
+          if ('text' in run) expect(run.text).not.toMatch(unseen);
       }),
     );
   });

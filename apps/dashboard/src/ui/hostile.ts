@@ -2,12 +2,36 @@
 export type Run = { text: string } | { box: string; name: string; real: string };
 
 const NAMES: Record<number, string> = {
-  0x00: 'NUL', 0x07: 'BELL', 0x08: 'BACKSPACE', 0x09: 'TAB', 0x0a: 'LINE FEED', 0x0b: 'VERTICAL TAB', 0x0c: 'FORM FEED', 0x0d: 'CARRIAGE RETURN',
-  0x1b: 'ESCAPE', 0x7f: 'DELETE', 0xad: 'SOFT HYPHEN', 0x61c: 'ARABIC LETTER MARK', 0x180e: 'MONGOLIAN VOWEL SEPARATOR',
-  0x200b: 'ZERO WIDTH SPACE', 0x200c: 'ZERO WIDTH NON-JOINER', 0x200d: 'ZERO WIDTH JOINER', 0x200e: 'LEFT-TO-RIGHT MARK', 0x200f: 'RIGHT-TO-LEFT MARK',
-  0x2028: 'LINE SEPARATOR', 0x2029: 'PARAGRAPH SEPARATOR', 0x202a: 'LEFT-TO-RIGHT EMBEDDING', 0x202b: 'RIGHT-TO-LEFT EMBEDDING',
-  0x202c: 'POP DIRECTIONAL FORMATTING', 0x202d: 'LEFT-TO-RIGHT OVERRIDE', 0x202e: 'RIGHT-TO-LEFT OVERRIDE: would turn the text after it round',
-  0x2060: 'WORD JOINER', 0x2066: 'LEFT-TO-RIGHT ISOLATE', 0x2067: 'RIGHT-TO-LEFT ISOLATE', 0x2068: 'FIRST STRONG ISOLATE', 0x2069: 'POP DIRECTIONAL ISOLATE',
+  0x00: 'NUL',
+  0x07: 'BELL',
+  0x08: 'BACKSPACE',
+  0x09: 'TAB',
+  0x0a: 'LINE FEED',
+  0x0b: 'VERTICAL TAB',
+  0x0c: 'FORM FEED',
+  0x0d: 'CARRIAGE RETURN',
+  0x1b: 'ESCAPE',
+  0x7f: 'DELETE',
+  0xad: 'SOFT HYPHEN',
+  0x61c: 'ARABIC LETTER MARK',
+  0x180e: 'MONGOLIAN VOWEL SEPARATOR',
+  0x200b: 'ZERO WIDTH SPACE',
+  0x200c: 'ZERO WIDTH NON-JOINER',
+  0x200d: 'ZERO WIDTH JOINER',
+  0x200e: 'LEFT-TO-RIGHT MARK',
+  0x200f: 'RIGHT-TO-LEFT MARK',
+  0x2028: 'LINE SEPARATOR',
+  0x2029: 'PARAGRAPH SEPARATOR',
+  0x202a: 'LEFT-TO-RIGHT EMBEDDING',
+  0x202b: 'RIGHT-TO-LEFT EMBEDDING',
+  0x202c: 'POP DIRECTIONAL FORMATTING',
+  0x202d: 'LEFT-TO-RIGHT OVERRIDE',
+  0x202e: 'RIGHT-TO-LEFT OVERRIDE: would turn the text after it round',
+  0x2060: 'WORD JOINER',
+  0x2066: 'LEFT-TO-RIGHT ISOLATE',
+  0x2067: 'RIGHT-TO-LEFT ISOLATE',
+  0x2068: 'FIRST STRONG ISOLATE',
+  0x2069: 'POP DIRECTIONAL ISOLATE',
   0xfeff: 'ZERO WIDTH NO-BREAK SPACE',
 };
 
@@ -34,7 +58,12 @@ export function takeApart(text: string, options: { lines: boolean }): Run[] {
     const [real, at] = [match[0], match.index];
     const end = at + real.length;
     if (options.lines && (real === '\n' || real === '\t')) continue;
-    if (real === '\u200d' && PICTURE_BEFORE.test(text.slice(Math.max(0, at - 2), at)) && PICTURE_AFTER.test(text.slice(end, end + 2))) continue;
+    if (
+      real === '\u200d' &&
+      PICTURE_BEFORE.test(text.slice(Math.max(0, at - 2), at)) &&
+      PICTURE_AFTER.test(text.slice(end, end + 2))
+    )
+      continue;
     if (at > from) runs.push({ text: text.slice(from, at) });
     runs.push(boxOf(real));
     from = end;
@@ -46,11 +75,21 @@ export function takeApart(text: string, options: { lines: boolean }): Run[] {
 
 function boxOf(real: string): Run {
   if (real.startsWith('\u001b') && real.length > 1) {
-    return { box: `ESC${real.slice(1).replace(/[\u0007\u001b]\\?$/, '')}`, name: 'terminal escape, not carried out', real };
+    return {
+      box: `ESC${real.slice(1).replace(/[\u0007\u001b]\\?$/, '')}`,
+      name: 'terminal escape, not carried out',
+      real,
+    };
   }
   const code = real.codePointAt(0) ?? 0;
-  if (code >= 0xd800 && code <= 0xdfff) return { box: String.raw`\u${code.toString(16)}`, name: 'LONE SURROGATE, kept as it was said', real };
+  if (code >= 0xd800 && code <= 0xdfff)
+    return { box: String.raw`\u${code.toString(16)}`, name: 'LONE SURROGATE, kept as it was said', real };
   const hex = code.toString(16).toUpperCase();
-  const box = code < 0x20 || (code >= 0x7f && code < 0xa0) ? (code === 0x1b ? 'ESC' : `0x${hex.padStart(2, '0')}`) : `U+${hex.padStart(4, '0')}`;
+  const box =
+    code < 0x20 || (code >= 0x7f && code < 0xa0)
+      ? code === 0x1b
+        ? 'ESC'
+        : `0x${hex.padStart(2, '0')}`
+      : `U+${hex.padStart(4, '0')}`;
   return { box, name: NAMES[code] ?? (code < 0xa0 ? 'control character' : 'character that is not seen'), real };
 }

@@ -34,7 +34,8 @@ export function Loading(props: { what: string; rows?: number }) {
   return (
     <div className={css.loading} aria-busy="true">
       <span className="sr">Loading {props.what}</span>
-      {late && Array.from({ length: props.rows ?? 4 }, (_, i) => <span key={i} className={cx(css.bar, widths[i % 4])} />)}
+      {late &&
+        Array.from({ length: props.rows ?? 4 }, (_, i) => <span key={i} className={cx(css.bar, widths[i % 4])} />)}
     </div>
   );
 }

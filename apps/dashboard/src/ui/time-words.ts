@@ -3,7 +3,10 @@ export function readersZone(at: Date): { name: string; offset: string } {
   const offset = -at.getTimezoneOffset();
   const [hours, rest] = [Math.floor(Math.abs(offset) / 60), Math.abs(offset) % 60];
   const two = (n: number) => String(n).padStart(2, '0');
-  return { name: Intl.DateTimeFormat().resolvedOptions().timeZone, offset: `UTC${offset < 0 ? '−' : '+'}${two(hours)}:${two(rest)}` };
+  return {
+    name: Intl.DateTimeFormat().resolvedOptions().timeZone,
+    offset: `UTC${offset < 0 ? '−' : '+'}${two(hours)}:${two(rest)}`,
+  };
 }
 
 /** `2026-11-29 20:04:12.512 UTC`: what hover shows and copies carry. */

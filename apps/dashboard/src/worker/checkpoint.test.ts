@@ -1,6 +1,16 @@
 import { fromHex, toHex, utf8 } from '@nd7/entry';
 import { createPrivateKey, createPublicKey, generateKeyPairSync, sign } from 'node:crypto';
-import { formatCheckpoint, formatVkey, leafHash, newNodes, nobleVerifier, parseTilePath, type Signer, signNote, treeRoot } from '@nd7/tlog';
+import {
+  formatCheckpoint,
+  formatVkey,
+  leafHash,
+  newNodes,
+  nobleVerifier,
+  parseTilePath,
+  type Signer,
+  signNote,
+  treeRoot,
+} from '@nd7/tlog';
 import fc from 'fast-check';
 import { checkCheckpoint, type TileSource } from './checkpoint.js';
 
@@ -24,18 +34,22 @@ class Log {
   static async of(size: number, salt = ''): Promise<Log> {
     const log = new Log();
     const leaves = Array.from({ length: size }, (_, i) => leafHash(utf8(`${salt}${String(i)}`)));
-    for (const node of await newNodes(0, leaves, log.read)) log.nodes.set(`${String(node.level)}/${String(node.index)}`, node.hash);
+    for (const node of await newNodes(0, leaves, log.read))
+      log.nodes.set(`${String(node.level)}/${String(node.index)}`, node.hash);
     return log;
   }
 
-  readonly read = (level: number, index: number): Uint8Array => this.nodes.get(`${String(level)}/${String(index)}`) ?? new Uint8Array(32);
+  readonly read = (level: number, index: number): Uint8Array =>
+    this.nodes.get(`${String(level)}/${String(index)}`) ?? new Uint8Array(32);
 
   readonly tiles: TileSource = (path) => {
     this.asked += 1;
     const address = parseTilePath(path);
     if (address === undefined || address.level === 'entries') throw new Error(`no tile path: ${path}`);
     const { level, n, width } = address;
-    return Promise.resolve(new Uint8Array(Buffer.concat(Array.from({ length: width }, (_, i) => this.read(level * 8, n * 256 + i)))));
+    return Promise.resolve(
+      new Uint8Array(Buffer.concat(Array.from({ length: width }, (_, i) => this.read(level * 8, n * 256 + i)))),
+    );
   };
 
   root(size: number): Promise<Uint8Array> {
@@ -48,7 +62,11 @@ class Log {
 }
 
 const seen = async (log: Log, size: number) => ({ size, root: toHex(await log.root(size)) });
-const judge = (note: string, before?: { size: number; root: string }, tiles: TileSource = () => Promise.resolve(undefined)) => checkCheckpoint({ note, vkey, before }, nobleVerifier, tiles);
+const judge = (
+  note: string,
+  before?: { size: number; root: string },
+  tiles: TileSource = () => Promise.resolve(undefined),
+) => checkCheckpoint({ note, vkey, before }, nobleVerifier, tiles);
 
 describe('a checkpoint', () => {
   let log: Log;
@@ -65,7 +83,10 @@ describe('a checkpoint', () => {
   });
 
   it('is taken when tiles show that it extends what was seen', async () => {
-    expect(await judge(await log.note(700), await seen(log, 300), log.tiles)).toMatchObject({ ok: true, against: 'extends' });
+    expect(await judge(await log.note(700), await seen(log, 300), log.tiles)).toMatchObject({
+      ok: true,
+      against: 'extends',
+    });
     expect(log.asked).toBeLessThan(8);
   });
 
@@ -76,13 +97,30 @@ describe('a checkpoint', () => {
   it.each([
     ['bad-checkpoint', async () => judge('nonsense')],
     ['bad-checkpoint', async () => judge((await log.note(700)).replace(`${ORIGIN}\n`, `${ORIGIN}\nmore\n`))],
-    ['wrong-origin', async () => judge(await signNote(formatCheckpoint({ origin: 'vault.example/other', size: 1, root: await log.root(1) }), 'vault.example/other', mine))],
+    [
+      'wrong-origin',
+      async () =>
+        judge(
+          await signNote(
+            formatCheckpoint({ origin: 'vault.example/other', size: 1, root: await log.root(1) }),
+            'vault.example/other',
+            mine,
+          ),
+        ),
+    ],
     ['bad-signature', async () => judge(await log.note(700, signer()))],
     ['bad-signature', async () => judge((await log.note(700)).replace('\n700\n', '\n701\n'))],
     ['shrank', async () => judge(await log.note(300), await seen(log, 700))],
     ['split', async () => judge(await (await Log.of(700, 'x')).note(700), await seen(log, 700))],
-    ['not-consistent', async () => judge(await (await Log.of(701, 'x')).note(701), await seen(log, 700), (await Log.of(701, 'x')).tiles)],
-    ['bad-key', async () => checkCheckpoint({ note: await log.note(700), vkey: vkey.replace('+', '-') }, nobleVerifier, log.tiles)],
+    [
+      'not-consistent',
+      async () => judge(await (await Log.of(701, 'x')).note(701), await seen(log, 700), (await Log.of(701, 'x')).tiles),
+    ],
+    [
+      'bad-key',
+      async () =>
+        checkCheckpoint({ note: await log.note(700), vkey: vkey.replace('+', '-') }, nobleVerifier, log.tiles),
+    ],
   ])('is refused: %s', async (reason, ask) => {
     expect(await ask()).toMatchObject({ ok: false, reason });
   });
@@ -92,8 +130,14 @@ describe('a checkpoint', () => {
     await fc.assert(
       fc.asyncProperty(fc.integer({ min: 1, max: 699 }), fc.integer({ min: 1, max: 699 }), async (a, b) => {
         const [less, more] = [Math.min(a, b), Math.max(a, b) + 1];
-        expect(await judge(await log.note(more), await seen(log, less), log.tiles)).toMatchObject({ ok: true, against: 'extends' });
-        expect(await judge(await log.note(more), await seen(other, less), log.tiles)).toMatchObject({ ok: false, reason: 'not-consistent' });
+        expect(await judge(await log.note(more), await seen(log, less), log.tiles)).toMatchObject({
+          ok: true,
+          against: 'extends',
+        });
+        expect(await judge(await log.note(more), await seen(other, less), log.tiles)).toMatchObject({
+          ok: false,
+          reason: 'not-consistent',
+        });
       }),
       { numRuns: 12 },
     );
@@ -101,6 +145,9 @@ describe('a checkpoint', () => {
 
   it('is refused where the tiles do not lead from the old tree to the new one', async () => {
     const lying: TileSource = async (path) => (await log.tiles(path))?.map((byte) => byte ^ 1);
-    expect(await judge(await log.note(700), await seen(log, 300), lying)).toMatchObject({ ok: false, reason: 'not-consistent' });
+    expect(await judge(await log.note(700), await seen(log, 300), lying)).toMatchObject({
+      ok: false,
+      reason: 'not-consistent',
+    });
   });
 });

@@ -1,7 +1,18 @@
 import { fromHex, toHex } from '@nd7/entry';
 import {
-  type Checkpoint, consistencyProof, type HashReader, nodeHash, parseCheckpoint, parseNote, parseVkey, type SignatureVerifier, TILE_WIDTH, tilePath,
-  tileWidth, verifyConsistency, verifyNote,
+  type Checkpoint,
+  consistencyProof,
+  type HashReader,
+  nodeHash,
+  parseCheckpoint,
+  parseNote,
+  parseVkey,
+  type SignatureVerifier,
+  TILE_WIDTH,
+  tilePath,
+  tileWidth,
+  verifyConsistency,
+  verifyNote,
 } from '@nd7/tlog';
 import type { CheckpointResult, SeenTree } from './protocol.js';
 
@@ -17,8 +28,16 @@ export async function checkCheckpoint(
   verify: SignatureVerifier,
   tiles: TileSource,
 ): Promise<CheckpointResult> {
-  const fail = (reason: CheckpointResult['reason'] & string, more: Partial<CheckpointResult> = {}): CheckpointResult => ({
-    kind: 'checkpoint', ok: false, against: 'first', reason, ...(input.before && { before: input.before }), ...more,
+  const fail = (
+    reason: CheckpointResult['reason'] & string,
+    more: Partial<CheckpointResult> = {},
+  ): CheckpointResult => ({
+    kind: 'checkpoint',
+    ok: false,
+    against: 'first',
+    reason,
+    ...(input.before && { before: input.before }),
+    ...more,
   });
   const key = parseVkey(input.vkey);
   if (key === undefined) return fail('bad-key');
@@ -34,13 +53,21 @@ export async function checkCheckpoint(
   if (before === undefined) return { kind: 'checkpoint', ok: true, against: 'first', ...seen };
   if (seen.size < before.size) return fail('shrank', seen);
   if (seen.size === before.size) {
-    return seen.root === before.root ? { kind: 'checkpoint', ok: true, against: 'same', before, ...seen } : fail('split', seen);
+    return seen.root === before.root
+      ? { kind: 'checkpoint', ok: true, against: 'same', before, ...seen }
+      : fail('split', seen);
   }
   const against = await extension(before, tree, tiles);
-  return against === 'refuted' ? fail('not-consistent', seen) : { kind: 'checkpoint', ok: true, against, before, ...seen };
+  return against === 'refuted'
+    ? fail('not-consistent', seen)
+    : { kind: 'checkpoint', ok: true, against, before, ...seen };
 }
 
-async function extension(before: SeenTree, tree: Checkpoint, tiles: TileSource): Promise<'extends' | 'unproved' | 'refuted'> {
+async function extension(
+  before: SeenTree,
+  tree: Checkpoint,
+  tiles: TileSource,
+): Promise<'extends' | 'unproved' | 'refuted'> {
   const oldRoot = fromHex(before.root);
   if (oldRoot === undefined) return 'unproved';
   try {
@@ -74,7 +101,8 @@ function tileReader(size: number, tiles: TileSource): HashReader {
     if (tile === undefined || tile.length < end) throw new MissingTile(path);
     let hashes: Uint8Array[] = [];
     for (let at = start; at < end; at += 32) hashes.push(tile.slice(at, at + 32));
-    while (hashes.length > 1) hashes = hashes.flatMap((left, i) => (i % 2 === 0 ? [nodeHash(left, hashes[i + 1] ?? left)] : []));
+    while (hashes.length > 1)
+      hashes = hashes.flatMap((left, i) => (i % 2 === 0 ? [nodeHash(left, hashes[i + 1] ?? left)] : []));
     return hashes[0] ?? new Uint8Array(32);
   };
 }

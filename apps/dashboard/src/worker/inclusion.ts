@@ -1,5 +1,5 @@
 import { toHex } from '@nd7/entry';
-import { checkReceiptItself, parseReceipt } from '@nd7/receipt';
+import { checkReceiptItself, indexOf, parseReceipt } from '@nd7/receipt';
 import { leafHash, nodeHash, parseVkey, type SignatureVerifier, sizeOf } from '@nd7/tlog';
 import type { InclusionResult, ProofStep } from './protocol.js';
 
@@ -10,7 +10,7 @@ const decoder = new TextDecoder();
  * `@nd7/receipt`, not by the steps shown.
  */
 export async function followInclusion(
-  input: { receipt: string; vkeys: readonly string[] },
+  input: { receipt: Uint8Array; vkeys: readonly string[] },
   verify: SignatureVerifier,
 ): Promise<InclusionResult> {
   const receipt = parseReceipt(input.receipt, { anyType: true });
@@ -18,7 +18,7 @@ export async function followInclusion(
   const keys = input.vkeys.map(parseVkey).filter((key) => key !== undefined);
   const itself = await checkReceiptItself(input.receipt, { keys }, verify);
   const size = BigInt(sizeOf(receipt.checkpoint));
-  const steps = walk(BigInt(receipt.index), size, leafHash(receipt.leaf), receipt.proof);
+  const steps = walk(BigInt(indexOf(receipt)), size, leafHash(receipt.leaf), receipt.proof);
   const reached = steps.length === 0 ? toHex(leafHash(receipt.leaf)) : steps.at(-1)?.gives;
   return {
     kind: 'inclusion',

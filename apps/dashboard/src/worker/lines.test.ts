@@ -6,7 +6,9 @@ import { type Line, LineSplitter } from './lines.js';
 const utf8 = (text: string) => new TextEncoder().encode(text);
 
 /** Start, end and fault of every line, with its bytes as text. */
-function split(chunks: readonly Uint8Array[]): { start: number; end: number; fault: Line['fault']; text: string | undefined }[] {
+function split(
+  chunks: readonly Uint8Array[],
+): { start: number; end: number; fault: Line['fault']; text: string | undefined }[] {
   const lines: ReturnType<typeof split> = [];
   const splitter = new LineSplitter(createKernel(), (line) => {
     const text = line.bytes === undefined ? undefined : new TextDecoder('latin1').decode(line.bytes);
@@ -36,10 +38,15 @@ describe('lines of a stream', () => {
   it('gives the same lines however the stream is cut', () => {
     const line = fc.constantFrom('{}', '{"a":"b"}', '', 'no', '{"x":1,"x":1}', `{"long":"${'y'.repeat(300)}"}`);
     fc.assert(
-      fc.property(fc.array(line, { maxLength: 30 }), fc.boolean(), fc.array(fc.nat(), { maxLength: 12 }), (lines, ended, places) => {
-        const bytes = utf8(lines.join('\n') + (ended ? '\n' : ''));
-        expect(split(cut(bytes, places))).toEqual(split([bytes]));
-      }),
+      fc.property(
+        fc.array(line, { maxLength: 30 }),
+        fc.boolean(),
+        fc.array(fc.nat(), { maxLength: 12 }),
+        (lines, ended, places) => {
+          const bytes = utf8(lines.join('\n') + (ended ? '\n' : ''));
+          expect(split(cut(bytes, places))).toEqual(split([bytes]));
+        },
+      ),
     );
   });
 

@@ -38,9 +38,20 @@ export class LineSplitter {
 
   /** What stands after the last line end is a torn tail. */
   finish(): void {
-    if (this.#skipping) this.#emit({ start: this.#carryStart, end: this.#carryStart + this.#skipped, bytes: undefined, fault: 'too-long' });
+    if (this.#skipping)
+      this.#emit({
+        start: this.#carryStart,
+        end: this.#carryStart + this.#skipped,
+        bytes: undefined,
+        fault: 'too-long',
+      });
     else if (this.#carry.length > 0)
-      this.#emit({ start: this.#carryStart, end: this.#carryStart + this.#carry.length, bytes: this.#carry, fault: 'torn-tail' });
+      this.#emit({
+        start: this.#carryStart,
+        end: this.#carryStart + this.#carry.length,
+        bytes: this.#carry,
+        fault: 'torn-tail',
+      });
     this.#carry = new Uint8Array(0);
     this.#skipping = false;
   }

@@ -13,7 +13,7 @@ export type Question = { id: number } & (
   | { op: 'stop' }
   | { op: 'checkpoint'; note: string; vkey: string; before?: SeenTree | undefined }
   | { op: 'tile'; path: string; tile: Uint8Array | undefined }
-  | { op: 'inclusion'; receipt: string; vkeys: readonly string[] }
+  | { op: 'inclusion'; receipt: Uint8Array; vkeys: readonly string[] }
   | { op: 'fork'; claims: readonly [ForkClaim, ForkClaim] }
   | { op: 'vkey'; text: string }
   | { op: 'hash'; chunk: Uint8Array }
@@ -33,7 +33,8 @@ export interface SessionInput {
   session: string;
   /** The bytes of a head.json beside the log; left out, the length rests on receipts alone. */
   head?: Uint8Array | undefined;
-  receipts: readonly string[];
+  /** As they came, byte for byte. */
+  receipts: readonly Uint8Array[];
   /** The verifier keys the reader pinned. */
   vkeys: readonly string[];
   /** Milliseconds since the epoch, for the report's freshness. */

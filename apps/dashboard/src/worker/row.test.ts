@@ -17,21 +17,44 @@ function rows(log: Uint8Array): Row[] {
   splitter.finish();
   return all;
 }
-const row = (line: string | Uint8Array) => rows(Buffer.concat([typeof line === 'string' ? utf8(line) : line, Uint8Array.of(10)]))[0];
+const row = (line: string | Uint8Array) =>
+  rows(Buffer.concat([typeof line === 'string' ? utf8(line) : line, Uint8Array.of(10)]))[0];
 const entry = (draft: { source?: string; kind?: string; data?: unknown; detached?: never[] }) =>
-  printEntry(0, PREV, { time: TIME, source: draft.source ?? 'intent:claude-code', kind: draft.kind ?? 'tool.before', data: JSON.stringify(draft.data ?? {}) });
+  printEntry(0, PREV, {
+    time: TIME,
+    source: draft.source ?? 'intent:claude-code',
+    kind: draft.kind ?? 'tool.before',
+    data: JSON.stringify(draft.data ?? {}),
+  });
 
 describe('rows of the timeline', () => {
   it('take what the story needs', () => {
-    const data = { hook_event_name: 'PreToolUse', tool_name: 'Bash', tool_use_id: 'toolu_1', agent_id: 'a1', tool_input: { description: 'second', command: 'ls\nrm' } };
+    const data = {
+      hook_event_name: 'PreToolUse',
+      tool_name: 'Bash',
+      tool_use_id: 'toolu_1',
+      agent_id: 'a1',
+      tool_input: { description: 'second', command: 'ls\nrm' },
+    };
     expect(row(entry({ data }))).toMatchObject({
-      class: 'intent', producer: 'claude-code', kind: 'tool.before', time: Date.parse(TIME), event: 'PreToolUse', tool: 'Bash', call: 'toolu_1', agent: 'a1', text: 'ls',
+      class: 'intent',
+      producer: 'claude-code',
+      kind: 'tool.before',
+      time: Date.parse(TIME),
+      event: 'PreToolUse',
+      tool: 'Bash',
+      call: 'toolu_1',
+      agent: 'a1',
+      text: 'ls',
     });
   });
 
   it('say the words that were left of a detached value', () => {
     const line = printEntry(0, PREV, {
-      time: TIME, source: 'intent:claude-code', kind: 'tool.before', data: '{"tool_input":{"command":null}}',
+      time: TIME,
+      source: 'intent:claude-code',
+      kind: 'tool.before',
+      data: '{"tool_input":{"command":null}}',
       detached: [{ at: '/tool_input/command', blake3: PREV, why: 'secret', shown: 'curl -H [secret]' }],
     });
     expect(row(line)).toMatchObject({ text: 'curl -H [secret]', detached: 1 });
@@ -45,8 +68,14 @@ describe('rows of the timeline', () => {
     ['a class that is none', `${base},"time":"${TIME}","source":"proof:x","kind":"exec","data":{}}`],
     ['a kind in capitals', `${base},"time":"${TIME}","source":"effect:x","kind":"Exec","data":{}}`],
     ['data that is no object', `${base},"time":"${TIME}","source":"effect:x","kind":"exec","data":[]}`],
-    ['a source said twice', `${base},"time":"${TIME}","source":"intent:x","source":"effect:x","kind":"exec","data":{}}`],
-    ['a source said twice behind an escape', `${base},"time":"${TIME}","source":"intent:x","\\u0073ource":"effect:x","kind":"exec","data":{}}`],
+    [
+      'a source said twice',
+      `${base},"time":"${TIME}","source":"intent:x","source":"effect:x","kind":"exec","data":{}}`,
+    ],
+    [
+      'a source said twice behind an escape',
+      `${base},"time":"${TIME}","source":"intent:x","\\u0073ource":"effect:x","kind":"exec","data":{}}`,
+    ],
     ['no JSON', 'effect:x'],
   ])('%s makes a line unclassified', (_what, line) => {
     expect(row(line)?.class).toBe('unclassified');
@@ -74,7 +103,10 @@ describe('rows of the timeline', () => {
     for (const agent of readdirSync(join(TESTS, 'captures'))) {
       for (const name of readdirSync(join(TESTS, 'captures', agent)).filter((file) => file.endsWith('.json'))) {
         const text = readFileSync(join(TESTS, 'captures', agent, name), 'utf8').trim();
-        expect([name, row(printEntry(0, PREV, { time: TIME, source: `intent:${agent}`, kind: 'event', data: text }))?.class]).toEqual([name, 'intent']);
+        expect([
+          name,
+          row(printEntry(0, PREV, { time: TIME, source: `intent:${agent}`, kind: 'event', data: text }))?.class,
+        ]).toEqual([name, 'intent']);
       }
     }
   });

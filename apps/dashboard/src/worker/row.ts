@@ -33,8 +33,35 @@ export interface Row {
 }
 
 /** Members of a tool's input that say best what a call is about, in this order. */
-const TELLING = ['command', 'file_path', 'notebook_path', 'path', 'pattern', 'url', 'query', 'prompt', 'description', 'skill', 'subject', 'text'];
-const PLAIN = ['prompt', 'message', 'error', 'last_assistant_message', 'delta', 'file_path', 'reason', 'source', 'name', 'detail', 'rule', 'path', 'host'];
+const TELLING = [
+  'command',
+  'file_path',
+  'notebook_path',
+  'path',
+  'pattern',
+  'url',
+  'query',
+  'prompt',
+  'description',
+  'skill',
+  'subject',
+  'text',
+];
+const PLAIN = [
+  'prompt',
+  'message',
+  'error',
+  'last_assistant_message',
+  'delta',
+  'file_path',
+  'reason',
+  'source',
+  'name',
+  'detail',
+  'rule',
+  'path',
+  'host',
+];
 const MAX_TEXT = 400;
 const MAX_ID = 200;
 const MAX_CALLS = 256;
@@ -55,14 +82,19 @@ export function rowOf(seq: number, line: Line): Row {
   if (time !== undefined && isTime(time)) row.time = Date.parse(time);
   if (kind !== undefined && isKind(kind)) row.kind = kind;
   if (parts !== undefined) row.producer = parts.producer;
-  if (row.time !== undefined && row.kind !== undefined && parts !== undefined && data !== undefined) row.class = parts.class;
+  if (row.time !== undefined && row.kind !== undefined && parts !== undefined && data !== undefined)
+    row.class = parts.class;
   if (Array.isArray(entry.detached)) row.detached = entry.detached.length;
   if (data !== undefined) describe(row, data, shownTexts(entry.detached));
   return row;
 }
 
 function describe(row: Row, data: Record<string, unknown>, shown: ReadonlyMap<string, string>): void {
-  const put = <K extends 'event' | 'tool' | 'call' | 'agent' | 'agentType' | 'text'>(key: K, value: string | undefined, most: number) => {
+  const put = <K extends 'event' | 'tool' | 'call' | 'agent' | 'agentType' | 'text'>(
+    key: K,
+    value: string | undefined,
+    most: number,
+  ) => {
     if (value !== undefined && value !== '') row[key] = value.slice(0, most);
   };
   put('event', text(data.hook_event_name) ?? text(data.hookName), MAX_ID);
@@ -112,5 +144,7 @@ function text(value: unknown): string | undefined {
 }
 
 function record(value: unknown): Record<string, unknown> | undefined {
-  return typeof value === 'object' && value !== null && !Array.isArray(value) ? (value as Record<string, unknown>) : undefined;
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+    ? (value as Record<string, unknown>)
+    : undefined;
 }

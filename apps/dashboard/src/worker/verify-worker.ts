@@ -54,7 +54,15 @@ async function session(id: number, input: SessionInput): Promise<SessionResult> 
     },
   });
   const took_ms = performance.now() - started;
-  const result: SessionResult = { kind: 'session', report, at: input.now, bytes: read, took_ms, signatures: kind, vkeys: input.vkeys };
+  const result: SessionResult = {
+    kind: 'session',
+    report,
+    at: input.now,
+    bytes: read,
+    took_ms,
+    signatures: kind,
+    vkeys: input.vkeys,
+  };
   if (input.head !== undefined) result.head_usable = head !== undefined;
   return result;
 }

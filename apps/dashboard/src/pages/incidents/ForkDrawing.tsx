@@ -18,11 +18,18 @@ const ENDS = [5, 6] as const;
 export function ForkDrawing({ a, b, count }: { a: ForkClaim; b: ForkClaim; count: number }) {
   const agree = agreed(a, b);
   const [joint, split, end] = [210, 262, WIDTH - 40];
-  const curve = (y: number) => `M${String(joint)} ${String(MIDDLE)}C${String(joint + 34)} ${String(MIDDLE)} ${String(joint + 16)} ${String(y)} ${String(split)} ${String(y)}H${String(end)}`;
+  const curve = (y: number) =>
+    `M${String(joint)} ${String(MIDDLE)}C${String(joint + 34)} ${String(MIDDLE)} ${String(joint + 16)} ${String(y)} ${String(split)} ${String(y)}H${String(end)}`;
   const label = `Fork: ${agree === 0 ? 'both begin with the genesis link of the session' : `the claims agree up to ${String(agree)} entries`}; after ${String(count)} entries history A has the hash ${shortHash(at(a, count))}, history B ${shortHash(at(b, count))}.`;
   return (
     <div className={css.drawing} tabIndex={0} role="group" aria-label="Where the two histories part, drawn">
-      <svg width={WIDTH} height={HEIGHT} viewBox={`0 0 ${String(WIDTH)} ${String(HEIGHT)}`} role="img" aria-label={label}>
+      <svg
+        width={WIDTH}
+        height={HEIGHT}
+        viewBox={`0 0 ${String(WIDTH)} ${String(HEIGHT)}`}
+        role="img"
+        aria-label={label}
+      >
         {agree > 0 && <path className={css.rail} d={`M24 ${String(MIDDLE)}H${String(joint)}`} />}
         <path className={css.rail} d={curve(A)} />
         <path className={cx(css.rail, css.badRail)} d={curve(B)} />
@@ -38,8 +45,15 @@ export function ForkDrawing({ a, b, count }: { a: ForkClaim; b: ForkClaim; count
             {(agree - 1).toLocaleString('en')}
           </text>
         )}
-        <text className={css.note} x={agree > 0 ? 24 : joint - 14} y={agree > 0 ? MIDDLE - 20 : MIDDLE + 4} textAnchor={agree > 0 ? 'start' : 'end'}>
-          {agree === 0 ? 'both begin at the genesis link' : `same head after ${agree.toLocaleString('en')} ${agree === 1 ? 'entry' : 'entries'}`}
+        <text
+          className={css.note}
+          x={agree > 0 ? 24 : joint - 14}
+          y={agree > 0 ? MIDDLE - 20 : MIDDLE + 4}
+          textAnchor={agree > 0 ? 'start' : 'end'}
+        >
+          {agree === 0
+            ? 'both begin at the genesis link'
+            : `same head after ${agree.toLocaleString('en')} ${agree === 1 ? 'entry' : 'entries'}`}
         </text>
         <Branch claim={a} y={A} from={split} to={end} count={count} />
         <Branch claim={b} y={B} from={split} to={end} count={count} bad />
@@ -75,7 +89,8 @@ function drawn(claim: ForkClaim): (number | undefined)[] {
 function Branch(props: { claim: ForkClaim; y: number; from: number; to: number; count: number; bad?: boolean }) {
   const { claim, y, bad } = props;
   const entries = drawn(claim);
-  const place = (i: number) => (entries.length === 1 ? props.to : props.from + ((props.to - props.from) * i) / (entries.length - 1));
+  const place = (i: number) =>
+    entries.length === 1 ? props.to : props.from + ((props.to - props.from) * i) / (entries.length - 1);
   return (
     <>
       {entries.map((entry, i) => {
@@ -94,7 +109,14 @@ function Branch(props: { claim: ForkClaim; y: number; from: number; to: number; 
         return (
           <g key={entry}>
             {bad ? (
-              <rect className={cx(css.node, css.bad, isCount && css.hit)} x={x - 6.5} y={y - 6.5} width={13} height={13} rx={2} />
+              <rect
+                className={cx(css.node, css.bad, isCount && css.hit)}
+                x={x - 6.5}
+                y={y - 6.5}
+                width={13}
+                height={13}
+                rx={2}
+              />
             ) : (
               <circle className={cx(css.node, isCount && css.full)} cx={x} cy={y} r={7} />
             )}

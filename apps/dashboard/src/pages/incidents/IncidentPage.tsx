@@ -34,7 +34,9 @@ export function IncidentPage() {
       </>
     );
   }
-  const name = machines.data?.machines.find((one) => one.machine === incident.data.machine)?.name ?? shortHash(incident.data.machine);
+  const name =
+    machines.data?.machines.find((one) => one.machine === incident.data.machine)?.name ??
+    shortHash(incident.data.machine);
   return <Shown incident={incident.data} machine={name} me={me.data} />;
 }
 
@@ -64,14 +66,18 @@ function Shown({ incident, machine, me }: { incident: Incident; machine: string;
             {incident.session !== undefined && (
               <>
                 , session{' '}
-                <Link to="/machines/$machine/sessions/$session" params={{ machine: incident.machine, session: incident.session }}>
+                <Link
+                  to="/machines/$machine/sessions/$session"
+                  params={{ machine: incident.machine, session: incident.session }}
+                >
                   <code>{shortHash(incident.session)}</code>
                 </Link>
               </>
             )}
             {claims !== undefined && count !== undefined && (
               <>
-                : two hashes for the same <b>count of {count.toLocaleString('en')} entries</b>, both under the machine’s key.
+                : two hashes for the same <b>count of {count.toLocaleString('en')} entries</b>, both under the machine’s
+                key.
               </>
             )}
           </p>
@@ -88,7 +94,11 @@ function Shown({ incident, machine, me }: { incident: Incident; machine: string;
           Copy as evidence <kbd>C</kbd>
         </Button>
       </PageHead>
-      {claims === undefined ? <Bare incident={incident} /> : <Fork incident={incident} claims={claims} proof={proof ?? undefined} />}
+      {claims === undefined ? (
+        <Bare incident={incident} />
+      ) : (
+        <Fork incident={incident} claims={claims} proof={proof ?? undefined} />
+      )}
     </>
   );
 }
@@ -112,23 +122,27 @@ function Bare({ incident }: { incident: Incident }) {
         </Call>
       )}
       <Panel title="What is known">
-      <div className="pad">
-        <Facts
-          rows={[
-            ['Kind', <code key="k">{incident.kind}</code>],
-            ['Machine', <Hash key="m" hex={incident.machine} name="machine key" />],
-            incident.session !== undefined && ['Session', <Hash key="s" hex={incident.session} name="session id" />],
-            incident.count !== undefined && ['Count', incident.count.toLocaleString('en')],
-            incident.leaf_index !== undefined && ['In the log', `leaf ${incident.leaf_index.toLocaleString('en')}`],
-          ]}
-        />
-      </div>
+        <div className="pad">
+          <Facts
+            rows={[
+              ['Kind', <code key="k">{incident.kind}</code>],
+              ['Machine', <Hash key="m" hex={incident.machine} name="machine key" />],
+              incident.session !== undefined && ['Session', <Hash key="s" hex={incident.session} name="session id" />],
+              incident.count !== undefined && ['Count', incident.count.toLocaleString('en')],
+              incident.leaf_index !== undefined && ['In the log', `leaf ${incident.leaf_index.toLocaleString('en')}`],
+            ]}
+          />
+        </div>
       </Panel>
     </>
   );
 }
 
-function Fork(props: { incident: Incident; claims: readonly [ForkClaim, ForkClaim]; proof: Proof<ForkResult> | undefined }) {
+function Fork(props: {
+  incident: Incident;
+  claims: readonly [ForkClaim, ForkClaim];
+  proof: Proof<ForkResult> | undefined;
+}) {
   const { incident, claims, proof } = props;
   const [a, b] = claims;
   const count = proof?.count ?? incident.count ?? a.to;
@@ -160,11 +174,12 @@ function Fork(props: { incident: Incident; claims: readonly [ForkClaim, ForkClai
         <Panel title="What this proves">
           <div className="pad stack small dim">
             <p>
-              <span className="strong">It proves</span> that the holder of this machine’s key signed two different histories of one session. The two claims convict by themselves; nobody’s word
-              is needed.
+              <span className="strong">It proves</span> that the holder of this machine’s key signed two different
+              histories of one session. The two claims convict by themselves; nobody’s word is needed.
             </p>
             <p>
-              <span className="strong">It does not prove</span> who did it, nor which of the two tells what happened. Restored backups and copied home folders fork too.
+              <span className="strong">It does not prove</span> who did it, nor which of the two tells what happened.
+              Restored backups and copied home folders fork too.
             </p>
           </div>
         </Panel>
@@ -185,7 +200,11 @@ function Fork(props: { incident: Incident; claims: readonly [ForkClaim, ForkClai
             <li>
               <span>1</span>
               <p>
-                <b>Both histories are kept</b>A stands; B is kept as evidence{incident.leaf_index === undefined ? '' : ` and named in leaf ${incident.leaf_index.toLocaleString('en')}`}.
+                <b>Both histories are kept</b>A stands; B is kept as evidence
+                {incident.leaf_index === undefined
+                  ? ''
+                  : ` and named in leaf ${incident.leaf_index.toLocaleString('en')}`}
+                .
               </p>
             </li>
             <li>
@@ -213,19 +232,44 @@ function Fork(props: { incident: Incident; claims: readonly [ForkClaim, ForkClai
 
 function Word({ proof }: { proof: Proof<ForkResult> | undefined }) {
   if (proof === undefined) return <Verdict shape="run">checking both signatures</Verdict>;
-  return <Verdict shape="bad">{proof.count === undefined ? 'these claims name no count in common: no fork by them' : 'a signature is not the machine’s'}</Verdict>;
+  return (
+    <Verdict shape="bad">
+      {proof.count === undefined
+        ? 'these claims name no count in common: no fork by them'
+        : 'a signature is not the machine’s'}
+    </Verdict>
+  );
 }
 
-function HeadOf(props: { letter: 'A' | 'B'; title: string; claim: ForkClaim; count: number; proof: Proof<ForkResult> | undefined; which: Claim & ('claim-a' | 'claim-b') }) {
+function HeadOf(props: {
+  letter: 'A' | 'B';
+  title: string;
+  claim: ForkClaim;
+  count: number;
+  proof: Proof<ForkResult> | undefined;
+  which: Claim & ('claim-a' | 'claim-b');
+}) {
   const { claim, count } = props;
   const isHead = claim.to === count;
   return (
     <div className={css.head}>
       <header>
-        <span className={props.letter === 'A' ? css.letter : `${css.letter ?? ''} ${css.second ?? ''}`}>{props.letter}</span>
+        <span className={props.letter === 'A' ? css.letter : `${css.letter ?? ''} ${css.second ?? ''}`}>
+          {props.letter}
+        </span>
         <b>{props.title}</b>
         <span className="end">
-          <Proven by={props.proof} claim={props.which} otherwise={props.proof === undefined ? <Verdict shape="run">checking</Verdict> : <Verdict shape="bad">bad-machine-signature</Verdict>}>
+          <Proven
+            by={props.proof}
+            claim={props.which}
+            otherwise={
+              props.proof === undefined ? (
+                <Verdict shape="run">checking</Verdict>
+              ) : (
+                <Verdict shape="bad">bad-machine-signature</Verdict>
+              )
+            }
+          >
             signature checked here
           </Proven>
         </span>
@@ -237,9 +281,18 @@ function HeadOf(props: { letter: 'A' | 'B'; title: string; claim: ForkClaim; cou
       <Facts
         rows={[
           ['Entries', `${claim.from.toLocaleString('en')} to ${(claim.to - 1).toLocaleString('en')}`],
-          [`Head, ${claim.from.toLocaleString('en')}`, <Hash key="p" hex={claim.prev} name={`head ${props.letter} before`} />],
+          [
+            `Head, ${claim.from.toLocaleString('en')}`,
+            <Hash key="p" hex={claim.prev} name={`head ${props.letter} before`} />,
+          ],
           [`Head, ${claim.to.toLocaleString('en')}`, <Hash key="h" hex={claim.head} name={`head ${props.letter}`} />],
-          ['Signed by', <>{props.letter === 'B' && 'the same '}machine key <Hash hex={claim.machine} name="machine key" copy={false} /></>],
+          [
+            'Signed by',
+            <>
+              {props.letter === 'B' && 'the same '}machine key{' '}
+              <Hash hex={claim.machine} name="machine key" copy={false} />
+            </>,
+          ],
           ['Signature', <Hash key="s" hex={claim.signature} name={`signature ${props.letter}`} />],
         ]}
       />

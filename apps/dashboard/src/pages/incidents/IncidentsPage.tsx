@@ -21,7 +21,8 @@ export function IncidentsPage() {
   const incidents = list.data?.incidents ?? [];
   const [selected, select] = useState(-1);
   const grid = useRowFocus(incidents.length, selected, select);
-  const nameOf = (machine: string) => machines.data?.machines.find((one) => one.machine === machine)?.name ?? shortHash(machine);
+  const nameOf = (machine: string) =>
+    machines.data?.machines.find((one) => one.machine === machine)?.name ?? shortHash(machine);
   const open = (id: string) => void navigate({ to: '/incidents/$id', params: { id } });
   const current = incidents[selected];
   useKeys({
@@ -40,7 +41,9 @@ export function IncidentsPage() {
   return (
     <>
       <PageHead title="Incidents" />
-      {list.error !== null && <Trouble error={list.error} since={list.dataUpdatedAt} onRetry={() => void list.refetch()} />}
+      {list.error !== null && (
+        <Trouble error={list.error} since={list.dataUpdatedAt} onRetry={() => void list.refetch()} />
+      )}
       <Panel label="Incidents">
         {list.isPending && <Loading what="incidents" />}
         {list.data !== undefined && incidents.length === 0 && (

@@ -14,14 +14,24 @@ export function MachinesPage() {
   const machines = list.data?.machines ?? [];
   return (
     <>
-      <PageHead title="Machines" lede={<p className="small">All of this is the vault’s word. What a machine’s key signed stands in its sessions’ receipts.</p>} />
-      {list.error !== null && <Trouble error={list.error} since={list.dataUpdatedAt} onRetry={() => void list.refetch()} />}
+      <PageHead
+        title="Machines"
+        lede={
+          <p className="small">
+            All of this is the vault’s word. What a machine’s key signed stands in its sessions’ receipts.
+          </p>
+        }
+      />
+      {list.error !== null && (
+        <Trouble error={list.error} since={list.dataUpdatedAt} onRetry={() => void list.refetch()} />
+      )}
       <Panel label="Machines">
         {list.isPending && <Loading what="machines" />}
         {list.data !== undefined && machines.length === 0 && (
           <Empty icon="laptop" title="No machine yet">
             <p>
-              Whoever runs the vault makes a one-time token; on the machine it is used with <code>nd7 enrol URL TOKEN</code>.
+              Whoever runs the vault makes a one-time token; on the machine it is used with{' '}
+              <code>nd7 enrol URL TOKEN</code>.
             </p>
           </Empty>
         )}
@@ -54,7 +64,13 @@ export function MachinesPage() {
                     <td data-label="Enrolled">
                       <Time at={machine.enrolled} as="list" plain />
                     </td>
-                    <td data-label="Seen">{machine.last_seen === null ? <span className="mute">never</span> : <Time at={machine.last_seen} as="list" plain />}</td>
+                    <td data-label="Seen">
+                      {machine.last_seen === null ? (
+                        <span className="mute">never</span>
+                      ) : (
+                        <Time at={machine.last_seen} as="list" plain />
+                      )}
+                    </td>
                     <td className="num" data-label="Sessions">
                       {machine.sessions.toLocaleString('en')}
                     </td>

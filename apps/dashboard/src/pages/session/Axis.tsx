@@ -13,7 +13,11 @@ const hours = new Intl.DateTimeFormat('en-GB', { hour: '2-digit', minute: '2-dig
 const seconds = new Intl.DateTimeFormat('en-GB', { hour: '2-digit', minute: '2-digit', second: '2-digit' });
 
 /** The whole session drawn: who was at work when, what was seen and decided, and which part the story below shows. A click leads there. */
-export function TimeAxis(props: { items: readonly Item[]; window: { from: number; to: number } | undefined; onSelect: (seq: number) => void }) {
+export function TimeAxis(props: {
+  items: readonly Item[];
+  window: { from: number; to: number } | undefined;
+  onSelect: (seq: number) => void;
+}) {
   const box = useRef<HTMLDivElement>(null);
   const [width, setWidth] = useState(1100);
   useEffect(() => {
@@ -29,12 +33,15 @@ export function TimeAxis(props: { items: readonly Item[]; window: { from: number
   }, []);
   const axis = useMemo(() => axisOf(props.items, width - LABELS), [props.items, width]);
   if (axis === undefined) return null;
-  const place = (time: number) => LABELS + ((time - axis.from) / Math.max(1, axis.to - axis.from)) * (width - LABELS - 4);
+  const place = (time: number) =>
+    LABELS + ((time - axis.from) / Math.max(1, axis.to - axis.from)) * (width - LABELS - 4);
   const has = new Set(axis.marks.map((mark) => mark.lane));
   const bottom = TOP + LANES.length * LANE;
   const label = (at: number) => {
     if (axis.detail === 'minutes') return hours.format(at);
-    return axis.detail === 'seconds' ? seconds.format(at) : `${seconds.format(at)}.${String(at % 1000).padStart(3, '0')}`;
+    return axis.detail === 'seconds'
+      ? seconds.format(at)
+      : `${seconds.format(at)}.${String(at % 1000).padStart(3, '0')}`;
   };
   return (
     <div className={css.box} ref={box} tabIndex={0} role="group" aria-label="Whole session on a time axis">
@@ -50,7 +57,10 @@ export function TimeAxis(props: { items: readonly Item[]; window: { from: number
             className={css.window}
             x={Math.max(LABELS, place(props.window.from) - 4)}
             y={1}
-            width={Math.max(8, Math.min(width - 1, place(props.window.to) + 6) - Math.max(LABELS, place(props.window.from) - 4))}
+            width={Math.max(
+              8,
+              Math.min(width - 1, place(props.window.to) + 6) - Math.max(LABELS, place(props.window.from) - 4),
+            )}
             height={bottom - 2}
             rx={3}
           />
@@ -74,7 +84,14 @@ export function TimeAxis(props: { items: readonly Item[]; window: { from: number
           };
           if (mark.lane === 'decisions') {
             const x = LABELS + mark.x + 1;
-            return <path key={`d${String(mark.x)}`} className={css.decision} d={`M${String(x)} ${String(y)}l5 5-5 5-5-5z`} onClick={pick} />;
+            return (
+              <path
+                key={`d${String(mark.x)}`}
+                className={css.decision}
+                d={`M${String(x)} ${String(y)}l5 5-5 5-5-5z`}
+                onClick={pick}
+              />
+            );
           }
           return (
             <rect
@@ -90,7 +107,13 @@ export function TimeAxis(props: { items: readonly Item[]; window: { from: number
           );
         })}
         {axis.ticks.map((tick) => (
-          <text key={tick.at} className={css.label} x={Math.min(LABELS + tick.x, width - 30)} y={bottom + 14} textAnchor={tick.x < 20 ? 'start' : 'middle'}>
+          <text
+            key={tick.at}
+            className={css.label}
+            x={Math.min(LABELS + tick.x, width - 30)}
+            y={bottom + 14}
+            textAnchor={tick.x < 20 ? 'start' : 'middle'}
+          >
             {label(tick.at)}
           </text>
         ))}

@@ -44,13 +44,23 @@ export function CallBody({ item, state, context }: { item: CallItem; state: Call
           <h3>
             Decided <ClassChip of="decision" />
           </h3>
-          <Rows rows={item.decisions} context={context} none={context.decisions === 0 ? 'no rule was asked in this session' : 'no rule was asked'} />
+          <Rows
+            rows={item.decisions}
+            context={context}
+            none={context.decisions === 0 ? 'no rule was asked in this session' : 'no rule was asked'}
+          />
         </div>
         <div>
           <h3>
             Happened <ClassChip of="effect" />
           </h3>
-          <Rows rows={item.effects} context={context} none={context.effects === 0 ? 'no effect source in this session' : 'no effect source saw anything of this call'} />
+          <Rows
+            rows={item.effects}
+            context={context}
+            none={
+              context.effects === 0 ? 'no effect source in this session' : 'no effect source saw anything of this call'
+            }
+          />
         </div>
       </div>
       {detached.map((one) => (
@@ -61,7 +71,8 @@ export function CallBody({ item, state, context }: { item: CallItem; state: Call
             <code>
               <Said text={one.at} />
             </code>{' '}
-            {one.bytes === undefined ? 'its length is not told' : `${one.bytes.toLocaleString('en')} bytes`} stayed on the machine; salted hash
+            {one.bytes === undefined ? 'its length is not told' : `${one.bytes.toLocaleString('en')} bytes`} stayed on
+            the machine; salted hash
           </span>
           <Hash hex={one.blake3} name="detached hash" />
         </div>
@@ -70,7 +81,9 @@ export function CallBody({ item, state, context }: { item: CallItem; state: Call
       {outputs.map((output, i) => (
         <OutputBlock key={i} output={output} />
       ))}
-      {diff.length === 0 && textOf(input.content) !== undefined && <OutputBlock output={{ name: 'What it said it writes', text: textOf(input.content) ?? '' }} />}
+      {diff.length === 0 && textOf(input.content) !== undefined && (
+        <OutputBlock output={{ name: 'What it said it writes', text: textOf(input.content) ?? '' }} />
+      )}
     </>
   );
 }
@@ -109,7 +122,8 @@ function Rows(props: { rows: readonly Row[]; context: StoryContext; none: string
           >
             #{row.seq.toLocaleString('en')}
           </button>{' '}
-          <span className={row.kind === 'rule.deny' ? 't-warn' : undefined}>{row.kind}</span> {row.text !== undefined && <Said text={row.text} />}
+          <span className={row.kind === 'rule.deny' ? 't-warn' : undefined}>{row.kind}</span>{' '}
+          {row.text !== undefined && <Said text={row.text} />}
         </li>
       ))}
     </ul>

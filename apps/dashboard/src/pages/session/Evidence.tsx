@@ -14,12 +14,14 @@ import table from '../../ui/table.module.css';
 import { Time } from '../../ui/Time.js';
 import css from './inspector.module.css';
 
-const number = (value: number | string | undefined) => (typeof value === 'number' ? value.toLocaleString('en') : (value ?? ''));
+const decoder = new TextDecoder();
+const number = (value: number | string | undefined) =>
+  typeof value === 'number' ? value.toLocaleString('en') : (value ?? '');
 
 /** The receipts of the session: what each covers, and whether it holds for the bytes that were read here. */
 export function Receipts({ run }: { run: Run }) {
   const [open, setOpen] = useState<number>();
-  const texts = [...run.receipts];
+  const texts = [...run.receipts].map(([from, bytes]) => [from, decoder.decode(bytes)] as const);
   const reports = run.result?.report.receipts ?? [];
   const segments = run.page?.segments ?? [];
   if (texts.length === 0) {
@@ -32,7 +34,14 @@ export function Receipts({ run }: { run: Run }) {
     );
   }
   return (
-    <Panel label="Receipts" footer={run.skipped > 0 ? `${number(run.skipped)} receipts between were not fetched: a later one covers the same entries` : undefined}>
+    <Panel
+      label="Receipts"
+      footer={
+        run.skipped > 0
+          ? `${number(run.skipped)} receipts between were not fetched: a later one covers the same entries`
+          : undefined
+      }
+    >
       <div className="scroll">
         <table className={table.table}>
           <thead>
@@ -61,7 +70,8 @@ export function Receipts({ run }: { run: Run }) {
                     <ReceiptVerdict run={run} report={report} index={i} />
                   </td>
                   <td className="num" data-label="Entries">
-                    {number(report?.from ?? from)} to {number((report?.to ?? segments.find((s) => s.from === from)?.to ?? from + 1) - 1)}
+                    {number(report?.from ?? from)} to{' '}
+                    {number((report?.to ?? segments.find((s) => s.from === from)?.to ?? from + 1) - 1)}
                   </td>
                   <td className="num" data-label="Leaf">
                     {number(report?.index)}
@@ -99,9 +109,11 @@ export function Receipts({ run }: { run: Run }) {
         }}
         title={`Receipt of the segment from entry ${number(open)}`}
       >
-        <p className="small dim">A C2SP tlog-proof: the leaf, its place, the hashes beside its way to the root, and the signed checkpoint.</p>
+        <p className="small dim">
+          A C2SP tlog-proof: the leaf, its place, the hashes beside its way to the root, and the signed checkpoint.
+        </p>
         <pre className={css.raw} tabIndex={0} aria-label="Receipt">
-          <Said text={run.receipts.get(open ?? -1) ?? ''} lines />
+          <Said text={texts.find(([from]) => from === open)?.[1] ?? ''} lines />
         </pre>
       </Modal>
     </Panel>
@@ -164,7 +176,13 @@ export function Segments({ page }: { page: SessionPage }) {
                 <td className="num" data-label="Leaf">
                   {number(segment.leaf_index)}
                 </td>
-                <td>{segment.receipt ? <Verdict shape="says">published</Verdict> : <Verdict shape="none">not yet</Verdict>}</td>
+                <td>
+                  {segment.receipt ? (
+                    <Verdict shape="says">published</Verdict>
+                  ) : (
+                    <Verdict shape="none">not yet</Verdict>
+                  )}
+                </td>
               </tr>
             ))}
           </tbody>

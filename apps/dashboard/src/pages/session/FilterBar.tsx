@@ -74,7 +74,12 @@ export function FilterBar(props: {
   );
 }
 
-function Choice(props: { label: string; value: string | undefined; values: readonly string[]; onChange: (value: string | undefined) => void }) {
+function Choice(props: {
+  label: string;
+  value: string | undefined;
+  values: readonly string[];
+  onChange: (value: string | undefined) => void;
+}) {
   const unknown = props.value !== undefined && !props.values.includes(props.value);
   return (
     <select

@@ -54,13 +54,37 @@ export function Inspector(props: {
           rows={[
             row.kind !== undefined && ['Kind', <code key="k">{row.kind}</code>],
             entry?.view.source !== undefined && ['Source', <code key="s">{entry.view.source}</code>],
-            row.event !== undefined && ['Event', <code key="e"><Said text={row.event} /></code>],
-            row.call !== undefined && ['Call', <code key="c"><Said text={row.call} /></code>],
-            row.agent !== undefined && ['Subagent', <code key="a"><Said text={row.agent} /></code>],
+            row.event !== undefined && [
+              'Event',
+              <code key="e">
+                <Said text={row.event} />
+              </code>,
+            ],
+            row.call !== undefined && [
+              'Call',
+              <code key="c">
+                <Said text={row.call} />
+              </code>,
+            ],
+            row.agent !== undefined && [
+              'Subagent',
+              <code key="a">
+                <Said text={row.agent} />
+              </code>,
+            ],
             row.time !== undefined && ['Taken', <Time key="t" at={row.time} as="millis" />],
             ['Size', `${(row.end - row.start).toLocaleString('en')} bytes`],
             entry?.view.prev !== undefined && ['Link', <Hash key="l" hex={entry.view.prev} name="previous hash" />],
-            ['Hash', hash === undefined ? <span key="h" className="mute">…</span> : <Hash key="h" hex={hash} name="entry hash" />],
+            [
+              'Hash',
+              hash === undefined ? (
+                <span key="h" className="mute">
+                  …
+                </span>
+              ) : (
+                <Hash key="h" hex={hash} name="entry hash" />
+              ),
+            ],
           ]}
         />
         <div className="stack">
@@ -126,7 +150,8 @@ export function Inspector(props: {
         title={`Entry ${row.seq.toLocaleString('en')}, the raw line`}
       >
         <p className="small dim">
-          {(row.end - row.start).toLocaleString('en')} bytes, exactly as they are hashed; the line feed after them is not part of it.{' '}
+          {(row.end - row.start).toLocaleString('en')} bytes, exactly as they are hashed; the line feed after them is
+          not part of it.{' '}
           {hash !== undefined && (
             <>
               BLAKE3 <Hash hex={hash} name="entry hash" />
@@ -145,7 +170,13 @@ export function Inspector(props: {
 }
 
 /** An entry as evidence: where it stands, its hash, and the line itself. */
-export function evidenceOf(machine: string, session: string, row: Row, bytes: SessionBytes, hash: string | undefined): string {
+export function evidenceOf(
+  machine: string,
+  session: string,
+  row: Row,
+  bytes: SessionBytes,
+  hash: string | undefined,
+): string {
   return [
     `session ${session} of machine ${machine}`,
     `entry ${String(row.seq)}${row.time === undefined ? '' : `, taken ${utcText(row.time)}`}`,
@@ -170,20 +201,31 @@ function RestsOn({ row, rows, result }: { row: Row; rows: readonly Row[]; result
   const { report } = result;
   const bad = report.bad_entry;
   if (bad === row.seq) return <Verdict shape="bad">{report.reason}</Verdict>;
-  if (bad !== undefined && row.seq > bad) return <Verdict shape="none">not read: entry {bad.toLocaleString('en')} before it fails</Verdict>;
-  const covering = report.receipts.filter((receipt) => receipt.result === 'holds' && (receipt.to ?? 0) > row.seq).sort((a, b) => (a.to ?? 0) - (b.to ?? 0))[0];
+  if (bad !== undefined && row.seq > bad)
+    return <Verdict shape="none">not read: entry {bad.toLocaleString('en')} before it fails</Verdict>;
+  const covering = report.receipts
+    .filter((receipt) => receipt.result === 'holds' && (receipt.to ?? 0) > row.seq)
+    .sort((a, b) => (a.to ?? 0) - (b.to ?? 0))[0];
   const seal = rows.find((other) => other.seq >= row.seq && other.kind === 'seal' && other.class === 'recorder');
   const isSealed = seal !== undefined && report.seals.sealed_to !== null && seal.seq <= report.seals.sealed_to;
   return (
     <ul className={css.rests}>
       <li>
-        <Proven by={result} claim={{ entry: row.seq }} otherwise={<Verdict shape="warn">link recomputed, no receipt covers it</Verdict>}>
+        <Proven
+          by={result}
+          claim={{ entry: row.seq }}
+          otherwise={<Verdict shape="warn">link recomputed, no receipt covers it</Verdict>}
+        >
           link recomputed
         </Proven>
       </li>
       {isSealed && (
         <li>
-          <Proven by={result} claim={{ seal: seal.seq }} otherwise={<Verdict shape="warn">seal {seal.seq.toLocaleString('en')}, first key not pinned</Verdict>}>
+          <Proven
+            by={result}
+            claim={{ seal: seal.seq }}
+            otherwise={<Verdict shape="warn">seal {seal.seq.toLocaleString('en')}, first key not pinned</Verdict>}
+          >
             seal {seal.seq.toLocaleString('en')}
           </Proven>
         </li>

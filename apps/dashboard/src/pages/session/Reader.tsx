@@ -36,14 +36,24 @@ export function Reader(props: {
   const { at, page, run, search, set } = props;
   const view = search.view ?? 'story';
   // The rows grow in place while the log is read; the version says that they did.
-  const rows = useMemo(() => run.rows.slice(), [run.rows, run.version]); // eslint-disable-line react-hooks/exhaustive-deps
-  const bytes = useMemo(() => new SessionBytes(run.parts.slice()), [run.parts, run.version]); // eslint-disable-line react-hooks/exhaustive-deps
+  const rows = useMemo(() => run.rows.slice(), [run.rows, run.version]);
+  const bytes = useMemo(() => new SessionBytes(run.parts.slice()), [run.parts, run.version]);
   const items = useMemo(() => tellStory(rows), [rows]);
   const found = useFound(bytes, rows, search.q);
-  const hidden = useMemo(() => new Set((search.hide ?? '').split(',').filter((name): name is AnyClass => CLASSES.includes(name as AnyClass))), [search.hide]);
-  const filter: Filter = useMemo(() => ({ hidden, kind: search.kind, tool: search.tool, found }), [hidden, search.kind, search.tool, found]);
+  const hidden = useMemo(
+    () =>
+      new Set((search.hide ?? '').split(',').filter((name): name is AnyClass => CLASSES.includes(name as AnyClass))),
+    [search.hide],
+  );
+  const filter: Filter = useMemo(
+    () => ({ hidden, kind: search.kind, tool: search.tool, found }),
+    [hidden, search.kind, search.tool, found],
+  );
   const shownItems = useMemo(() => items.filter((item) => itemPasses(item, filter)), [items, filter]);
-  const shownRows = useMemo(() => (view === 'entries' ? rows.filter((row) => passes(row, filter)) : []), [view, rows, filter]);
+  const shownRows = useMemo(
+    () => (view === 'entries' ? rows.filter((row) => passes(row, filter)) : []),
+    [view, rows, filter],
+  );
   const indexOfEntry = useMemo(() => indexBy(shownItems, shownRows, view === 'entries'), [shownItems, shownRows, view]);
   const count = view === 'entries' ? shownRows.length : shownItems.length;
 
@@ -53,7 +63,8 @@ export function Reader(props: {
   const seq = search.entry ?? firstSeq(view === 'entries' ? shownRows[0] : shownItems[0]);
   const row = rows[seq];
   const current = indexOfEntry.get(seq) ?? -1;
-  const item = view === 'entries' ? items.find((one) => rowsOf(one).some((other) => other.seq === seq)) : shownItems[current];
+  const item =
+    view === 'entries' ? items.find((one) => rowsOf(one).some((other) => other.seq === seq)) : shownItems[current];
 
   const go = (to: number, focus: boolean) => {
     set({ entry: Math.max(0, Math.min(rows.length - 1, to)) });
@@ -65,7 +76,16 @@ export function Reader(props: {
     const target = view === 'entries' ? shownRows[to]?.seq : shownItems[to]?.seq;
     if (target !== undefined) go(target, true);
   };
-  const looks = useMemo(() => [...new Set([...rows.filter(needsLook).map((one) => one.seq), ...(run.result?.report.bad_entry === undefined ? [] : [run.result.report.bad_entry])])].sort((a, b) => a - b), [rows, run.result]);
+  const looks = useMemo(
+    () =>
+      [
+        ...new Set([
+          ...rows.filter(needsLook).map((one) => one.seq),
+          ...(run.result?.report.bad_entry === undefined ? [] : [run.result.report.bad_entry]),
+        ]),
+      ].sort((a, b) => a - b),
+    [rows, run.result],
+  );
   const toggle = useCallback((id: string) => {
     setOpen((before) => {
       const next = new Set(before);
@@ -104,7 +124,10 @@ export function Reader(props: {
         setRaw(true);
       },
       c: () => {
-        if (row !== undefined) void hashInWorker(bytes.line(row)).then((hash) => copyText(evidenceOf(at.machine, at.session, row, bytes, hash)));
+        if (row !== undefined)
+          void hashInWorker(bytes.line(row)).then((hash) =>
+            copyText(evidenceOf(at.machine, at.session, row, bytes, hash)),
+          );
       },
       f: () => document.getElementById('entry-filter')?.querySelector('button')?.focus(),
       v: props.onCheck,
@@ -132,7 +155,10 @@ export function Reader(props: {
     effects: counts.effect,
     decisions: counts.decision,
     isOver: page.state !== 'open' || rows.some((one) => one.kind === 'session.end' && one.class === 'recorder'),
-    bad: run.result?.report.bad_entry === undefined ? undefined : { entry: run.result.report.bad_entry, reason: run.result.report.reason ?? 'broken' },
+    bad:
+      run.result?.report.bad_entry === undefined
+        ? undefined
+        : { entry: run.result.report.bad_entry, reason: run.result.report.reason ?? 'broken' },
     isOpen: (id) => open.has(id),
     toggle,
     select: (to) => {
@@ -143,8 +169,23 @@ export function Reader(props: {
   return (
     <>
       <Panel label="Whole session">
-        {isList && items.length > 0 && <TimeAxis items={items} window={windowOf(view === 'story' ? shownItems : [], range)} onSelect={(to) => go(to, false)} />}
-        <FilterBar search={search} set={set} rows={rows} hidden={hidden} receipts={run.receipts.size} segments={page.segments.length} looks={looks.length} ruled={isList && items.length > 0} />
+        {isList && items.length > 0 && (
+          <TimeAxis
+            items={items}
+            window={windowOf(view === 'story' ? shownItems : [], range)}
+            onSelect={(to) => go(to, false)}
+          />
+        )}
+        <FilterBar
+          search={search}
+          set={set}
+          rows={rows}
+          hidden={hidden}
+          receipts={run.receipts.size}
+          segments={page.segments.length}
+          looks={looks.length}
+          ruled={isList && items.length > 0}
+        />
       </Panel>
       {!isList && props.children}
       {isList && (
@@ -180,7 +221,9 @@ export function Reader(props: {
                 control={list}
                 onRange={onRange}
                 keyOf={(index) => itemKey(shownItems[index])}
-                className={(index) => `${css.event ?? ''} ${laneOf(shownItems[index])} ${index === 0 ? (css.first ?? '') : ''} ${index === count - 1 ? (css.last ?? '') : ''}`}
+                className={(index) =>
+                  `${css.event ?? ''} ${laneOf(shownItems[index])} ${index === 0 ? (css.first ?? '') : ''} ${index === count - 1 ? (css.last ?? '') : ''}`
+                }
                 onSelect={(index) => {
                   set({ entry: shownItems[index]?.seq });
                 }}
@@ -271,15 +314,22 @@ function laneOf(item: Item | undefined): string {
 function indexBy(items: readonly Item[], rows: readonly { seq: number }[], byRow: boolean): Map<number, number> {
   const index = new Map<number, number>();
   if (byRow) rows.forEach((row, i) => index.set(row.seq, i));
-  else items.forEach((item, i) => {
-    for (const row of rowsOf(item)) if (!index.has(row.seq)) index.set(row.seq, i);
-  });
+  else
+    items.forEach((item, i) => {
+      for (const row of rowsOf(item)) if (!index.has(row.seq)) index.set(row.seq, i);
+    });
   return index;
 }
 
 /** The times that the drawn part of the story spans. */
-function windowOf(items: readonly Item[], [first, last]: readonly [number, number]): { from: number; to: number } | undefined {
-  const times = items.slice(first, last + 1).flatMap((item) => rowsOf(item).map((row) => row.time)).filter((time) => time !== undefined);
+function windowOf(
+  items: readonly Item[],
+  [first, last]: readonly [number, number],
+): { from: number; to: number } | undefined {
+  const times = items
+    .slice(first, last + 1)
+    .flatMap((item) => rowsOf(item).map((row) => row.time))
+    .filter((time) => time !== undefined);
   if (times.length === 0 || last - first + 1 >= items.length) return undefined;
   return { from: Math.min(...times), to: Math.max(...times) };
 }

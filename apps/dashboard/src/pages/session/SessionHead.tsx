@@ -18,7 +18,12 @@ import { percent } from '../sessions/checked.js';
 import css from './head.module.css';
 
 /** The heading of a session: the verdict as a sentence, or how far the check is. */
-export function SessionHead(props: { at: SessionAddress; page: SessionPage; run: Run | undefined; onCheck: () => void }) {
+export function SessionHead(props: {
+  at: SessionAddress;
+  page: SessionPage;
+  run: Run | undefined;
+  onCheck: () => void;
+}) {
   const { at, page, run } = props;
   return (
     <>
@@ -41,8 +46,11 @@ export function SessionHead(props: { at: SessionAddress; page: SessionPage; run:
                 · started <Time at={page.started} as="list" />
               </>
             )}
-            {page.started !== null && page.last_time !== null && <> · {duration(Date.parse(page.last_time) - Date.parse(page.started))}</>} · {stateWords(page)} ·{' '}
-            {page.entries.toLocaleString('en')} {page.entries === 1 ? 'entry' : 'entries'} in {page.segments.length.toLocaleString('en')} {page.segments.length === 1 ? 'segment' : 'segments'}
+            {page.started !== null && page.last_time !== null && (
+              <> · {duration(Date.parse(page.last_time) - Date.parse(page.started))}</>
+            )}{' '}
+            · {stateWords(page)} · {page.entries.toLocaleString('en')} {page.entries === 1 ? 'entry' : 'entries'} in{' '}
+            {page.segments.length.toLocaleString('en')} {page.segments.length === 1 ? 'segment' : 'segments'}
           </p>
         }
       >
@@ -97,12 +105,20 @@ export function bytesWords(bytes: number): string {
 }
 
 function Badges({ page, run }: { page: SessionPage; run: Run | undefined }) {
-  if (run?.result === undefined) return <Verdict shape="run" badge>{run === undefined ? 'waiting' : `checking, ${String(percent(run))} %`}</Verdict>;
+  if (run?.result === undefined)
+    return (
+      <Verdict shape="run" badge>
+        {run === undefined ? 'waiting' : `checking, ${String(percent(run))} %`}
+      </Verdict>
+    );
   const { result } = run;
   const { report } = result;
   const covered = coveredBy(report);
   const rest = report.entries - covered;
-  const bad = report.verdict === 'broken' ? `${report.reason ?? 'broken'} at ${(report.bad_entry ?? 0).toLocaleString('en')}` : undefined;
+  const bad =
+    report.verdict === 'broken'
+      ? `${report.reason ?? 'broken'} at ${(report.bad_entry ?? 0).toLocaleString('en')}`
+      : undefined;
   return (
     <>
       {page.state === 'forked' && (
@@ -116,7 +132,16 @@ function Badges({ page, run }: { page: SessionPage; run: Run | undefined }) {
         </Verdict>
       )}
       {bad === undefined && (
-        <Proven by={result} claim="covered" badge otherwise={<Verdict shape={report.authenticity.state === 'bad' ? 'bad' : 'none'} badge>{report.authenticity.state === 'bad' ? 'receipts do not hold' : 'no receipt checked'}</Verdict>}>
+        <Proven
+          by={result}
+          claim="covered"
+          badge
+          otherwise={
+            <Verdict shape={report.authenticity.state === 'bad' ? 'bad' : 'none'} badge>
+              {report.authenticity.state === 'bad' ? 'receipts do not hold' : 'no receipt checked'}
+            </Verdict>
+          }
+        >
           verified here{rest > 0 ? ` to entry ${covered.toLocaleString('en')}` : ''}
         </Proven>
       )}

@@ -18,7 +18,14 @@ export function SessionPage() {
   const at: SessionAddress = useParams({ from: ROUTE });
   const search: SessionSearch = useSearch({ from: ROUTE });
   const navigate = useNavigate();
-  const set = (change: SessionSearch) => void navigate({ to: ROUTE, params: { ...at }, search: (before) => ({ ...before, ...change }), replace: true });
+  const set = (change: SessionSearch) =>
+    void navigate({
+      to: ROUTE,
+      params: { ...at },
+      search: (before) => ({ ...before, ...change }),
+      replace: true,
+      resetScroll: false,
+    });
   const session = useSession(at);
   const { run, check } = useSessionCheck(at);
 
@@ -32,7 +39,10 @@ export function SessionPage() {
     );
   }
   const view = search.view ?? 'story';
-  const grown = run?.phase === 'done' && run.page !== undefined && session.data.entries > run.page.entries ? session.data.entries - run.page.entries : 0;
+  const grown =
+    run?.phase === 'done' && run.page !== undefined && session.data.entries > run.page.entries
+      ? session.data.entries - run.page.entries
+      : 0;
   return (
     <>
       <SessionHead at={at} page={session.data} run={run} onCheck={check} />

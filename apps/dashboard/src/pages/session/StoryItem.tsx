@@ -46,12 +46,36 @@ export function StoryItem({ item, context }: { item: Item; context: StoryContext
 }
 
 const TOOLS: Readonly<Record<string, IconName>> = {
-  Bash: 'term', Read: 'file', Write: 'pencil', Edit: 'pencil', MultiEdit: 'pencil', NotebookEdit: 'pencil', Grep: 'search', Glob: 'search', Agent: 'bot', Task: 'bot',
-  WebFetch: 'out', WebSearch: 'search', shell: 'term', apply_patch: 'pencil',
+  Bash: 'term',
+  Read: 'file',
+  Write: 'pencil',
+  Edit: 'pencil',
+  MultiEdit: 'pencil',
+  NotebookEdit: 'pencil',
+  Grep: 'search',
+  Glob: 'search',
+  Agent: 'bot',
+  Task: 'bot',
+  WebFetch: 'out',
+  WebSearch: 'search',
+  shell: 'term',
+  apply_patch: 'pencil',
 };
 const KINDS: Readonly<Record<string, IconName>> = {
-  seal: 'seal', gap: 'gap', alarm: 'v-warn', 'session.start': 'play', 'session.resume': 'play', 'session.end': 'clock', 'agent.start': 'bot', 'agent.stop': 'bot',
-  'config.change': 'doc', 'turn.end': 'chat', 'tool.batch': 'list', file: 'file', exec: 'term', net: 'out',
+  seal: 'seal',
+  gap: 'gap',
+  alarm: 'v-warn',
+  'session.start': 'play',
+  'session.resume': 'play',
+  'session.end': 'clock',
+  'agent.start': 'bot',
+  'agent.stop': 'bot',
+  'config.change': 'doc',
+  'turn.end': 'chat',
+  'tool.batch': 'list',
+  file: 'file',
+  exec: 'term',
+  net: 'out',
 };
 
 function iconOf(item: Item): IconName {
@@ -91,11 +115,17 @@ function Broken({ seq, context }: { seq: number; context: StoryContext }) {
 
 function Speech({ row, who, context }: { row: Row; who: 'user' | 'agent' | 'subagent'; context: StoryContext }) {
   const entry = entryOf(context.bytes, row);
-  const words = ['prompt', 'last_assistant_message', 'delta'].map((key) => textOf(entry?.data[key])).find((text) => text !== undefined) ?? row.text ?? '';
+  const words =
+    ['prompt', 'last_assistant_message', 'delta']
+      .map((key) => textOf(entry?.data[key]))
+      .find((text) => text !== undefined) ??
+    row.text ??
+    '';
   return (
     <div className={cx(css.box, css.say, who === 'user' && css.user)}>
       <header>
-        <b>{who === 'user' ? 'User' : who === 'agent' ? context.agent : 'Subagent'}</b> {who === 'user' ? 'prompt' : 'said'} <ClassChip of={row.class} />
+        <b>{who === 'user' ? 'User' : who === 'agent' ? context.agent : 'Subagent'}</b>{' '}
+        {who === 'user' ? 'prompt' : 'said'} <ClassChip of={row.class} />
         <Broken seq={row.seq} context={context} />
         <Seq seq={row.seq} context={context} />
       </header>
@@ -107,15 +137,34 @@ function Speech({ row, who, context }: { row: Row; who: 'user' | 'agent' | 'suba
 }
 
 const NAMES: Readonly<Record<string, string>> = {
-  'session.start': 'Session started', 'session.resume': 'Session resumed', 'session.end': 'Session ended', seal: 'Seal', gap: 'Gap', alarm: 'Alarm', 'tool.batch': 'Calls reported',
-  'permission.asked': 'Permission asked', 'permission.denied': 'Permission denied', 'agent.start': 'Subagent started', 'agent.stop': 'Subagent stopped', 'turn.end': 'Turn ended',
-  'config.change': 'Configuration', notice: 'Notice', event: 'Event', 'rule.allow': 'Allowed', 'rule.deny': 'Denied', grant: 'Grant', revoke: 'Revoked', file: 'File', exec: 'Process',
+  'session.start': 'Session started',
+  'session.resume': 'Session resumed',
+  'session.end': 'Session ended',
+  seal: 'Seal',
+  gap: 'Gap',
+  alarm: 'Alarm',
+  'tool.batch': 'Calls reported',
+  'permission.asked': 'Permission asked',
+  'permission.denied': 'Permission denied',
+  'agent.start': 'Subagent started',
+  'agent.stop': 'Subagent stopped',
+  'turn.end': 'Turn ended',
+  'config.change': 'Configuration',
+  notice: 'Notice',
+  event: 'Event',
+  'rule.allow': 'Allowed',
+  'rule.deny': 'Denied',
+  grant: 'Grant',
+  revoke: 'Revoked',
+  file: 'File',
+  exec: 'Process',
   net: 'Connection',
 };
 
 function Line({ row, context }: { row: Row; context: StoryContext }) {
   const kind = row.kind ?? '';
-  const name = row.class === 'unclassified' ? 'Not an entry that can be read' : Object.hasOwn(NAMES, kind) ? NAMES[kind] : kind;
+  const name =
+    row.class === 'unclassified' ? 'Not an entry that can be read' : Object.hasOwn(NAMES, kind) ? NAMES[kind] : kind;
   return (
     <div className={css.line}>
       <ClassChip of={row.class} />
@@ -124,7 +173,9 @@ function Line({ row, context }: { row: Row; context: StoryContext }) {
       {row.text !== undefined ? (
         <Said text={row.text} className="cut" />
       ) : (
-        <span className="cut mute">{row.class === 'unclassified' ? (row.fault ?? 'a member is missing or not of its form') : lineWords(row)}</span>
+        <span className="cut mute">
+          {row.class === 'unclassified' ? (row.fault ?? 'a member is missing or not of its form') : lineWords(row)}
+        </span>
       )}
       <Broken seq={row.seq} context={context} />
       <Seq seq={row.seq} context={context} />
@@ -144,7 +195,9 @@ function Call({ item, context }: { item: CallItem; context: StoryContext }) {
   const subject = item.before?.text ?? item.after?.text ?? item.failed?.text;
   const state = callState(item, context.isOver);
   const looks = [...item.decisions, ...item.others].some(needsLook);
-  const bad = context.bad !== undefined && [item.before, item.after, item.failed, item.batch].some((row) => row?.seq === context.bad?.entry);
+  const bad =
+    context.bad !== undefined &&
+    [item.before, item.after, item.failed, item.batch].some((row) => row?.seq === context.bad?.entry);
   const took = item.after?.took ?? item.failed?.took;
   return (
     <div className={cx(css.box, looks && css.warned, bad && css.broken)}>

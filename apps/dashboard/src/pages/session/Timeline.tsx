@@ -79,7 +79,8 @@ export function VirtualList(props: {
           }}
           onClick={(event) => {
             // A click that only ends a selection of text is no choice of the row.
-            if (document.getSelection()?.isCollapsed !== false && !(event.target as HTMLElement).closest('button, a')) props.onSelect(item.index);
+            if (document.getSelection()?.isCollapsed !== false && !(event.target as HTMLElement).closest('button, a'))
+              props.onSelect(item.index);
           }}
         >
           {props.render(item.index)}

@@ -24,7 +24,32 @@ export interface Axis {
 const S = 1000;
 const MIN = 60 * S;
 const H = 60 * MIN;
-const STEPS = [10, 20, 50, 100, 200, 500, S, 2 * S, 5 * S, 10 * S, 15 * S, 30 * S, MIN, 2 * MIN, 5 * MIN, 10 * MIN, 15 * MIN, 30 * MIN, H, 2 * H, 6 * H, 12 * H, 24 * H, 7 * 24 * H];
+const STEPS = [
+  10,
+  20,
+  50,
+  100,
+  200,
+  500,
+  S,
+  2 * S,
+  5 * S,
+  10 * S,
+  15 * S,
+  30 * S,
+  MIN,
+  2 * MIN,
+  5 * MIN,
+  10 * MIN,
+  15 * MIN,
+  30 * MIN,
+  H,
+  2 * H,
+  6 * H,
+  12 * H,
+  24 * H,
+  7 * 24 * H,
+];
 
 /**
  * The whole session on one time axis of `width` pixels. The times are the recorder's and may run backwards: a mark stands where its own time
@@ -64,5 +89,11 @@ export function axisOf(items: readonly Item[], width: number): Axis | undefined 
   const step = STEPS.find((one) => span / one <= Math.max(2, width / 150)) ?? span;
   const ticks = [];
   for (let at = Math.ceil(from / step) * step; at <= to; at += step) ticks.push({ at, x: place(at) });
-  return { from, to, marks: [...marks.values()], ticks, detail: step >= MIN ? 'minutes' : step >= S ? 'seconds' : 'millis' };
+  return {
+    from,
+    to,
+    marks: [...marks.values()],
+    ticks,
+    detail: step >= MIN ? 'minutes' : step >= S ? 'seconds' : 'millis',
+  };
 }

@@ -27,7 +27,8 @@ export class SessionBytes {
     let index = this.#partAt(start);
     const first = this.#parts[index];
     const offset = start - (this.#starts[index] ?? 0);
-    if (first !== undefined && offset + (stop - start) <= first.length) return first.subarray(offset, offset + (stop - start));
+    if (first !== undefined && offset + (stop - start) <= first.length)
+      return first.subarray(offset, offset + (stop - start));
     const out = new Uint8Array(stop - start);
     for (let at = start; at < stop; index++) {
       const part = this.#parts[index];
@@ -63,7 +64,12 @@ const SLICE = 2000;
  * The entries whose line holds the text, upper and lower case alike. JSON spells quotes, backslashes and line feeds with a backslash; so does the
  * text that is looked for.
  */
-export async function findText(bytes: SessionBytes, rows: readonly Row[], text: string, signal: AbortSignal): Promise<Set<number>> {
+export async function findText(
+  bytes: SessionBytes,
+  rows: readonly Row[],
+  text: string,
+  signal: AbortSignal,
+): Promise<Set<number>> {
   const needle = JSON.stringify(text).slice(1, -1).toLowerCase();
   const found = new Set<number>();
   for (let at = 0; at < rows.length; at += SLICE) {

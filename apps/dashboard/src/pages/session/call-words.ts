@@ -14,7 +14,19 @@ export interface DiffLine {
 }
 
 /** Members of a tool's input that are shown as the call itself, and those that are long and shown below. */
-const SUBJECT = ['command', 'file_path', 'notebook_path', 'path', 'pattern', 'url', 'query', 'skill', 'subject', 'description', 'prompt'];
+const SUBJECT = [
+  'command',
+  'file_path',
+  'notebook_path',
+  'path',
+  'pattern',
+  'url',
+  'query',
+  'skill',
+  'subject',
+  'description',
+  'prompt',
+];
 
 export function inputOf(entry: Entry | undefined): Json {
   return recordOf(entry?.data.tool_input) ?? recordOf(entry?.data.toolArgs) ?? {};
@@ -33,7 +45,12 @@ export function subjectOf(input: Json): string | undefined {
 export function detailsOf(input: Json): [string, string][] {
   const subject = subjectOf(input);
   return Object.entries(input)
-    .filter(([key, value]) => !['content', 'old_string', 'new_string', 'prompt'].includes(key) && value !== subject && ['string', 'number', 'boolean'].includes(typeof value))
+    .filter(
+      ([key, value]) =>
+        !['content', 'old_string', 'new_string', 'prompt'].includes(key) &&
+        value !== subject &&
+        ['string', 'number', 'boolean'].includes(typeof value),
+    )
     .map(([key, value]): [string, string] => [key, String(value)])
     .filter(([, value]) => value.length <= 200)
     .slice(0, 6);
@@ -81,7 +98,8 @@ function responseOutputs(response: unknown): Output[] {
 /** The change that an edit said it made: from the patch the client reports, else from what it was asked to replace. */
 export function diffOf(input: Json, after: Entry | undefined): DiffLine[] {
   const patch = recordOf(after?.data.tool_response)?.structuredPatch;
-  if (Array.isArray(patch) && patch.length > 0) return (patch as unknown[]).flatMap((hunk) => hunkLines(recordOf(hunk)));
+  if (Array.isArray(patch) && patch.length > 0)
+    return (patch as unknown[]).flatMap((hunk) => hunkLines(recordOf(hunk)));
   const [old, now] = [textOf(input.old_string), textOf(input.new_string)];
   if (old === undefined || now === undefined) return [];
   return [

@@ -35,12 +35,18 @@ const row = (seq: number, start: number, end: number): Row => ({ seq, start, end
 describe('the bytes of a session', () => {
   it('are the same however they lie in segments', () => {
     fc.assert(
-      fc.property(fc.uint8Array({ maxLength: 200 }), fc.array(fc.nat(200), { maxLength: 6 }), fc.nat(200), fc.nat(200), (bytes, places, a, b) => {
-        const ends = [...places.filter((place) => place <= bytes.length), bytes.length].sort((x, y) => x - y);
-        const parts = ends.map((end, i) => bytes.slice(i === 0 ? 0 : ends[i - 1], end));
-        const [from, to] = [Math.min(a, b), Math.max(a, b)];
-        expect([...new SessionBytes(parts).slice(from, to)]).toEqual([...bytes.slice(from, to)]);
-      }),
+      fc.property(
+        fc.uint8Array({ maxLength: 200 }),
+        fc.array(fc.nat(200), { maxLength: 6 }),
+        fc.nat(200),
+        fc.nat(200),
+        (bytes, places, a, b) => {
+          const ends = [...places.filter((place) => place <= bytes.length), bytes.length].sort((x, y) => x - y);
+          const parts = ends.map((end, i) => bytes.slice(i === 0 ? 0 : ends[i - 1], end));
+          const [from, to] = [Math.min(a, b), Math.max(a, b)];
+          expect([...new SessionBytes(parts).slice(from, to)]).toEqual([...bytes.slice(from, to)]);
+        },
+      ),
     );
   });
 
@@ -65,7 +71,13 @@ describe('the words of a call', () => {
 
   it.each([
     [{ tool_response: 'text' }, [['Output', 'text']]],
-    [{ tool_response: { stdout: 'out', stderr: 'err' } }, [['Output', 'out'], ['Standard error', 'err']]],
+    [
+      { tool_response: { stdout: 'out', stderr: 'err' } },
+      [
+        ['Output', 'out'],
+        ['Standard error', 'err'],
+      ],
+    ],
     [{ tool_response: { file: { content: 'body' } } }, [['File', 'body']]],
     [{ tool_response: [{ type: 'text', text: 'block' }, { type: 'image' }] }, [['Output', 'block']]],
     [{ tool_response: { stdout: '', stderr: '' } }, []],
@@ -77,7 +89,9 @@ describe('the words of a call', () => {
   });
 
   it('finds a result in the report of several calls', () => {
-    const batch = entry({ tool_calls: [{ tool_use_id: 'b', tool_response: 'no' }, { tool_use_id: 'a', tool_response: 'denied' }, 7] });
+    const batch = entry({
+      tool_calls: [{ tool_use_id: 'b', tool_response: 'no' }, { tool_use_id: 'a', tool_response: 'denied' }, 7],
+    });
     expect(outputsOf(undefined, batch, 'a')).toEqual([{ name: 'Output', text: 'denied' }]);
   });
 
@@ -88,8 +102,13 @@ describe('the words of a call', () => {
       { sign: '-', old: 2, text: 'two' },
       { sign: '+', now: 2, text: 'TWO' },
     ]);
-    expect(diffOf({ old_string: 'x', new_string: 'y' }, undefined).map((line) => line.sign + line.text)).toEqual(['-x', '+y']);
-    expect(diffOf({ structuredPatch: 7 }, entry({ tool_response: { structuredPatch: [{ lines: 'no' }, null] } }))).toEqual([]);
+    expect(diffOf({ old_string: 'x', new_string: 'y' }, undefined).map((line) => line.sign + line.text)).toEqual([
+      '-x',
+      '+y',
+    ]);
+    expect(
+      diffOf({ structuredPatch: 7 }, entry({ tool_response: { structuredPatch: [{ lines: 'no' }, null] } })),
+    ).toEqual([]);
   });
 
   it('has no payload where the strict reader sees no entry', () => {

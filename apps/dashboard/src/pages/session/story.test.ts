@@ -4,8 +4,17 @@ import { axisOf } from './axis.js';
 import { countClasses, itemPasses, valuesOf } from './filter.js';
 import { callState, needsLook, rowsOf, tellStory } from './story.js';
 
-const row = (seq: number, more: Partial<Row> = {}): Row => ({ seq, start: seq * 100, end: seq * 100 + 99, class: 'intent', kind: 'notice', time: 1000 * seq, ...more });
-const before = (seq: number, call: string, more: Partial<Row> = {}) => row(seq, { kind: 'tool.before', tool: 'Bash', call, ...more });
+const row = (seq: number, more: Partial<Row> = {}): Row => ({
+  seq,
+  start: seq * 100,
+  end: seq * 100 + 99,
+  class: 'intent',
+  kind: 'notice',
+  time: 1000 * seq,
+  ...more,
+});
+const before = (seq: number, call: string, more: Partial<Row> = {}) =>
+  row(seq, { kind: 'tool.before', tool: 'Bash', call, ...more });
 const after = (seq: number, call: string) => row(seq, { kind: 'tool.after', tool: 'Bash', call });
 
 describe('the story', () => {
@@ -24,7 +33,10 @@ describe('the story', () => {
       row(2, { class: 'effect', kind: 'exec', call: 'a' }),
       row(3, { class: 'effect', kind: 'net' }),
     ]);
-    expect(items).toMatchObject([{ type: 'call', decisions: [{ seq: 1 }], effects: [{ seq: 2 }] }, { type: 'line', seq: 3 }]);
+    expect(items).toMatchObject([
+      { type: 'call', decisions: [{ seq: 1 }], effects: [{ seq: 2 }] },
+      { type: 'line', seq: 3 },
+    ]);
   });
 
   it('gives a call that failed before it ran the report of its batch', () => {
@@ -33,7 +45,9 @@ describe('the story', () => {
   });
 
   it('shows a batch that reports calls nobody announced', () => {
-    expect(tellStory([row(0, { kind: 'tool.batch', calls: ['never-seen'] })])).toMatchObject([{ type: 'line', seq: 0 }]);
+    expect(tellStory([row(0, { kind: 'tool.batch', calls: ['never-seen'] })])).toMatchObject([
+      { type: 'line', seq: 0 },
+    ]);
   });
 
   it.each([
@@ -58,25 +72,48 @@ describe('the story', () => {
 
   it('tells every entry once, in the order in which it or its call began', () => {
     const kind = fc.constantFrom('tool.before', 'tool.after', 'tool.failed', 'prompt', 'seal', 'notice', 'exec');
-    const some = fc.record({ kind, class: fc.constantFrom('intent', 'effect', 'decision', 'recorder', 'unclassified'), call: fc.constantFrom('a', 'b', undefined), text: fc.constantFrom('x', undefined) });
+    const some = fc.record({
+      kind,
+      class: fc.constantFrom('intent', 'effect', 'decision', 'recorder', 'unclassified'),
+      call: fc.constantFrom('a', 'b', undefined),
+      text: fc.constantFrom('x', undefined),
+    });
     fc.assert(
       fc.property(fc.array(some, { maxLength: 40 }), (parts) => {
         const rows = parts.map((part, seq) => row(seq, part as Partial<Row>));
         const items = tellStory(rows);
-        expect(items.flatMap((item) => rowsOf(item).map((one) => one.seq)).sort((a, b) => a - b)).toEqual(rows.map((one) => one.seq));
+        expect(items.flatMap((item) => rowsOf(item).map((one) => one.seq)).sort((a, b) => a - b)).toEqual(
+          rows.map((one) => one.seq),
+        );
         expect(items.map((item) => item.seq)).toEqual(items.map((item) => item.seq).toSorted((a, b) => a - b));
       }),
     );
   });
 
   it('sends a reader to lines that are none, gaps, alarms and refusals', () => {
-    expect([row(0), row(1, { class: 'unclassified' }), row(2, { class: 'recorder', kind: 'gap' }), row(3, { kind: 'gap' }), row(4, { class: 'decision', kind: 'rule.deny' })].filter(needsLook).map((one) => one.seq)).toEqual([1, 2, 4]);
+    expect(
+      [
+        row(0),
+        row(1, { class: 'unclassified' }),
+        row(2, { class: 'recorder', kind: 'gap' }),
+        row(3, { kind: 'gap' }),
+        row(4, { class: 'decision', kind: 'rule.deny' }),
+      ]
+        .filter(needsLook)
+        .map((one) => one.seq),
+    ).toEqual([1, 2, 4]);
   });
 });
 
 describe('filters', () => {
-  const items = tellStory([before(0, 'a'), after(1, 'a'), row(2, { class: 'effect', kind: 'exec', call: 'a' }), row(3, { class: 'recorder', kind: 'seal' })]);
-  const shown = (filter: Partial<Parameters<typeof itemPasses>[1]>) => items.filter((item) => itemPasses(item, { hidden: new Set(), ...filter })).map((item) => item.seq);
+  const items = tellStory([
+    before(0, 'a'),
+    after(1, 'a'),
+    row(2, { class: 'effect', kind: 'exec', call: 'a' }),
+    row(3, { class: 'recorder', kind: 'seal' }),
+  ]);
+  const shown = (filter: Partial<Parameters<typeof itemPasses>[1]>) =>
+    items.filter((item) => itemPasses(item, { hidden: new Set(), ...filter })).map((item) => item.seq);
 
   it('keep an item while one of its entries passes', () => {
     expect(shown({ hidden: new Set(['intent']) })).toEqual([0, 3]);

@@ -40,7 +40,16 @@ export function tellStory(rows: readonly Row[]): Item[] {
     else if (row.call !== undefined && belongsToCall(row)) {
       let call = calls.get(row.call);
       if (call === undefined) {
-        call = { type: 'call', seq: row.seq, id: row.call, tool: row.tool ?? 'tool', agent: row.agent, decisions: [], effects: [], others: [] };
+        call = {
+          type: 'call',
+          seq: row.seq,
+          id: row.call,
+          tool: row.tool ?? 'tool',
+          agent: row.agent,
+          decisions: [],
+          effects: [],
+          others: [],
+        };
         calls.set(row.call, call);
         items.push(call);
       }

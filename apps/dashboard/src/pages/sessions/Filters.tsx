@@ -28,7 +28,15 @@ export function ActiveFilters(props: { search: SessionsSearch; set: Set; machine
         set({ [name]: undefined });
       }}
     >
-      <Said text={name === 'machine' ? machineName(search.machine ?? '', props.machines) : name === 'agent' ? agentName(search.agent) : (search[name] ?? '')} />
+      <Said
+        text={
+          name === 'machine'
+            ? machineName(search.machine ?? '', props.machines)
+            : name === 'agent'
+              ? agentName(search.agent)
+              : (search[name] ?? '')
+        }
+      />
     </FilterToken>
   ));
 }
@@ -38,7 +46,12 @@ function machineName(machine: string, machines: readonly MachineRow[]): string {
 }
 
 /** Values to filter by. Counts are of the rows that are loaded; on a narrow screen they fold. */
-export function Facets(props: { search: SessionsSearch; set: Set; rows: readonly SessionRow[]; machines: readonly MachineRow[] }) {
+export function Facets(props: {
+  search: SessionsSearch;
+  set: Set;
+  rows: readonly SessionRow[];
+  machines: readonly MachineRow[];
+}) {
   const { search, set, rows } = props;
   const [open, setOpen] = useState(false);
   const agents = unique([...rows.map((row) => row.agent ?? ''), search.agent ?? '']);
@@ -46,7 +59,7 @@ export function Facets(props: { search: SessionsSearch; set: Set; rows: readonly
     set({ [name]: on ? value : undefined });
   };
   return (
-    <Panel label="Filters" >
+    <Panel label="Filters">
       <Button
         look="ghost"
         className={`only-m ${css.fold ?? ''}`}
@@ -61,7 +74,12 @@ export function Facets(props: { search: SessionsSearch; set: Set; rows: readonly
         <fieldset className={css.facet}>
           <legend>Checked here</legend>
           {CHECKED.map((value) => (
-            <Facet key={value} checked={search.checked === value} onChange={pick('checked', value)} count={rows.filter((row) => checkedOf(runOf(row)) === value).length}>
+            <Facet
+              key={value}
+              checked={search.checked === value}
+              onChange={pick('checked', value)}
+              count={rows.filter((row) => checkedOf(runOf(row)) === value).length}
+            >
               {value === 'verified' && 'verified here'}
               {value === 'failed' && <Verdict shape="bad">failed</Verdict>}
               {value === 'unchecked' && <Verdict shape="none">not checked</Verdict>}
@@ -71,7 +89,12 @@ export function Facets(props: { search: SessionsSearch; set: Set; rows: readonly
         <fieldset className={css.facet}>
           <legend>State</legend>
           {STATES.map((value) => (
-            <Facet key={value} checked={search.state === value} onChange={pick('state', value)} count={rows.filter((row) => row.state === value).length}>
+            <Facet
+              key={value}
+              checked={search.state === value}
+              onChange={pick('state', value)}
+              count={rows.filter((row) => row.state === value).length}
+            >
               {value}
             </Facet>
           ))}
@@ -80,7 +103,12 @@ export function Facets(props: { search: SessionsSearch; set: Set; rows: readonly
           <fieldset className={css.facet}>
             <legend>Agent</legend>
             {agents.map((value) => (
-              <Facet key={value} checked={search.agent === value} onChange={pick('agent', value)} count={rows.filter((row) => row.agent === value).length}>
+              <Facet
+                key={value}
+                checked={search.agent === value}
+                onChange={pick('agent', value)}
+                count={rows.filter((row) => row.agent === value).length}
+              >
                 {agentName(value)}
               </Facet>
             ))}

@@ -21,7 +21,13 @@ import { SessionsTable } from './SessionsTable.js';
 export function SessionsPage() {
   const search: SessionsSearch = useSearch({ from: '/sessions' });
   const navigate = useNavigate();
-  const set = (change: SessionsSearch) => void navigate({ to: '/sessions', search: (before) => ({ ...before, ...change }), replace: true });
+  const set = (change: SessionsSearch) =>
+    void navigate({
+      to: '/sessions',
+      search: (before) => ({ ...before, ...change }),
+      replace: true,
+      resetScroll: false,
+    });
   const clear = () => void navigate({ to: '/sessions', search: {} });
 
   const query = useMemo(() => vaultQuery(search), [search]);
@@ -42,7 +48,11 @@ export function SessionsPage() {
     },
   });
   const current = rows[selected];
-  const open = (row: SessionRow) => void navigate({ to: '/machines/$machine/sessions/$session', params: { machine: row.machine, session: row.session } });
+  const open = (row: SessionRow) =>
+    void navigate({
+      to: '/machines/$machine/sessions/$session',
+      params: { machine: row.machine, session: row.session },
+    });
   useKeys({
     j: () => {
       if (selected === rows.length - 1 && list.hasNextPage) void list.fetchNextPage();
@@ -71,14 +81,20 @@ export function SessionsPage() {
           </span>
           <Button disabled={rows.length === 0 || verify.going} onClick={() => void verify.start(rows)}>
             <Icon name="shield" size="small" />
-            {verify.going ? `Checking ${String(verify.done)} of ${String(verify.all)}` : rows.length === 1 ? 'Verify this 1' : `Verify these ${rows.length.toLocaleString('en')}`}
+            {verify.going
+              ? `Checking ${String(verify.done)} of ${String(verify.all)}`
+              : rows.length === 1
+                ? 'Verify this 1'
+                : `Verify these ${rows.length.toLocaleString('en')}`}
           </Button>
         </div>
       </Panel>
       <div className={layout.facets}>
         <Facets search={search} set={set} rows={loaded} machines={machines.data?.machines ?? []} />
         <div className="stack stack-4">
-          {list.error !== null && <Trouble error={list.error} since={list.dataUpdatedAt} onRetry={() => void list.refetch()} />}
+          {list.error !== null && (
+            <Trouble error={list.error} since={list.dataUpdatedAt} onRetry={() => void list.refetch()} />
+          )}
           <NewRows query={query} loaded={loaded} onShow={() => void list.refetch()} />
           {(list.isPending || list.data !== undefined) && (
             <Panel
@@ -144,7 +160,8 @@ function NoRows(props: { filters: number; loaded: number; more: boolean; onClear
   return (
     <Empty icon="filter" title="No session matches" action={<Button onClick={props.onClear}>Clear filters</Button>}>
       <p>
-        {props.filters === 1 ? 'One filter hides' : `${String(props.filters)} filters hide`} {props.loaded === 0 ? 'what there may be' : `all ${props.loaded.toLocaleString('en')} that are loaded`}
+        {props.filters === 1 ? 'One filter hides' : `${String(props.filters)} filters hide`}{' '}
+        {props.loaded === 0 ? 'what there may be' : `all ${props.loaded.toLocaleString('en')} that are loaded`}
         {props.more ? '; more can be loaded' : ''}.
       </p>
     </Empty>
@@ -164,7 +181,10 @@ function NewRows(props: { query: ReturnType<typeof vaultQuery>; loaded: readonly
     <div className="row" role="status">
       <Button onClick={props.onShow}>
         <Icon name="down" size="small" />
-        {changed === 1 ? '1 session is new or has grown' : `${changed.toLocaleString('en')} sessions are new or have grown`}: show
+        {changed === 1
+          ? '1 session is new or has grown'
+          : `${changed.toLocaleString('en')} sessions are new or have grown`}
+        : show
       </Button>
     </div>
   );
@@ -176,7 +196,10 @@ function matches(row: SessionRow, search: SessionsSearch): boolean {
   if (search.machine !== undefined && row.machine !== search.machine) return false;
   if (search.agent !== undefined && row.agent !== search.agent) return false;
   const words = search.q?.trim().toLowerCase() ?? '';
-  return words === '' || [row.session, row.machine_name, row.machine, row.agent ?? ''].some((text) => text.toLowerCase().includes(words));
+  return (
+    words === '' ||
+    [row.session, row.machine_name, row.machine, row.agent ?? ''].some((text) => text.toLowerCase().includes(words))
+  );
 }
 
 /** A number that changes when a verdict of a listed session does. */
@@ -194,7 +217,10 @@ function useVerifyRows() {
     async start(rows: readonly SessionRow[]) {
       setState({ going: true, done: 0, all: rows.length });
       for (const [i, row] of rows.entries()) {
-        await startRun({ machine: row.machine, session: row.session }, { vkeys: pin === undefined ? [] : [pin.vkey], rows: false });
+        await startRun(
+          { machine: row.machine, session: row.session },
+          { vkeys: pin === undefined ? [] : [pin.vkey], rows: false },
+        );
         setState({ going: true, done: i + 1, all: rows.length });
       }
       setState({ going: false, done: 0, all: 0 });

@@ -14,7 +14,11 @@ import { CheckedHere } from './checked.js';
 import css from './sessions.module.css';
 
 /** The rows; on a narrow screen each is a card. */
-export function SessionsTable(props: { rows: readonly SessionRow[]; rowProps: ReturnType<typeof useRowFocus>['rowProps']; onOpen: (row: SessionRow) => void }) {
+export function SessionsTable(props: {
+  rows: readonly SessionRow[];
+  rowProps: ReturnType<typeof useRowFocus>['rowProps'];
+  onOpen: (row: SessionRow) => void;
+}) {
   return (
     <div className={css.wide}>
       <table className={table.table} role="grid" aria-label="Sessions" aria-rowcount={props.rows.length}>
@@ -50,7 +54,11 @@ export function SessionsTable(props: { rows: readonly SessionRow[]; rowProps: Re
                 <CheckedHere row={row} run={runOf(row)} />
               </td>
               <td className={cx(table.main, table.full)}>
-                <Link to="/machines/$machine/sessions/$session" params={{ machine: row.machine, session: row.session }} tabIndex={-1}>
+                <Link
+                  to="/machines/$machine/sessions/$session"
+                  params={{ machine: row.machine, session: row.session }}
+                  tabIndex={-1}
+                >
                   <span className="mono" title={row.session}>
                     {shortHash(row.session)}
                   </span>
@@ -60,7 +68,11 @@ export function SessionsTable(props: { rows: readonly SessionRow[]; rowProps: Re
                 </span>
               </td>
               <td className="nowrap">
-                {row.started === null ? <span className="mute">no time</span> : <Time at={row.started} as="list" plain />}
+                {row.started === null ? (
+                  <span className="mute">no time</span>
+                ) : (
+                  <Time at={row.started} as="list" plain />
+                )}
                 <span className={table.sub}>{lasted(row)}</span>
               </td>
               {CLASSES.slice(0, 4).map((name) => (

@@ -18,10 +18,21 @@ export function checkedOf(run: Run | undefined): Checked {
 export function CheckedHere({ row, run }: { row: SessionRow; run: Run | undefined }) {
   if (row.state === 'forked') return <Verdict shape="bad">fork</Verdict>;
   if (run?.phase === 'fetching') return <Verdict shape="run">checking, {percent(run)} %</Verdict>;
-  if (run?.phase === 'failed') return <Verdict shape="none" title={run.error ?? ''}>not checked</Verdict>;
+  if (run?.phase === 'failed')
+    return (
+      <Verdict shape="none" title={run.error ?? ''}>
+        not checked
+      </Verdict>
+    );
   const result = run?.result;
   if (result === undefined) {
-    return row.segments > 0 ? <Verdict shape="says" title="The vault says so; this browser has not looked.">vault: sealed</Verdict> : <Verdict shape="none">not checked</Verdict>;
+    return row.segments > 0 ? (
+      <Verdict shape="says" title="The vault says so; this browser has not looked.">
+        vault: sealed
+      </Verdict>
+    ) : (
+      <Verdict shape="none">not checked</Verdict>
+    );
   }
   const { report } = result;
   if (report.verdict === 'broken') {

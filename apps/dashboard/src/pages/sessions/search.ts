@@ -25,7 +25,11 @@ export const STATES = ['open', 'closed', 'forked'] as const;
 export const CHECKED = ['verified', 'failed', 'unchecked'] as const;
 
 /** The part of the filters that the vault understands; a value it would refuse is left to the page, which then shows nothing. */
-export function vaultQuery(search: SessionsSearch): { machine?: string; agent?: string; state?: (typeof STATES)[number] } {
+export function vaultQuery(search: SessionsSearch): {
+  machine?: string;
+  agent?: string;
+  state?: (typeof STATES)[number];
+} {
   const state = STATES.find((known) => known === search.state);
   return {
     ...(search.machine !== undefined && /^[0-9a-f]{64}$/.test(search.machine) && { machine: search.machine }),

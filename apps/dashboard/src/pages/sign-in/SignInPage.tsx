@@ -48,7 +48,7 @@ export function SignInPage() {
 
   useEffect(() => {
     if (link.token !== undefined) void signInOnce(link.token, signIn);
-    // eslint-disable-next-line react-hooks/exhaustive-deps -- once, with the token of the link
+    // Once, with the token of the link.
   }, []);
 
   return (
@@ -63,7 +63,10 @@ export function SignInPage() {
       {step.at === 'conflict' && <Conflict me={step.me} pin={step.pin} onDone={done} />}
       {step.at === 'unpinned' && (
         <>
-          <PageHead title="Signed in; no key pinned: nothing is verified" lede={<p>Without the vault’s key this page can show what the vault says, and check nothing of it.</p>} />
+          <PageHead
+            title="Signed in; no key pinned: nothing is verified"
+            lede={<p>Without the vault’s key this page can show what the vault says, and check nothing of it.</p>}
+          />
           {step.trouble !== undefined && (
             <Call kind="warn">
               <span>{step.trouble}</span>
@@ -98,7 +101,9 @@ async function pinFrom(pin: string | undefined, me: Me): Promise<Step | undefine
   if (pinned?.vkey === pin) return undefined;
   const key = await vkeyInWorker(pin);
   if (!key.ok || key.name !== me.origin) {
-    const trouble = key.ok ? `The key in the link is for the log ${String(key.name)}; this vault’s log is ${me.origin}.` : 'The key in the link is no verifier key. The link may be cut.';
+    const trouble = key.ok
+      ? `The key in the link is for the log ${String(key.name)}; this vault’s log is ${me.origin}.`
+      : 'The key in the link is no verifier key. The link may be cut.';
     return pinned === undefined ? { at: 'unpinned', me, trouble } : undefined;
   }
   if (pinned !== undefined) return { at: 'conflict', me, pin };
@@ -111,7 +116,15 @@ function TokenForm(props: { trouble: string | undefined; onToken: (token: string
   const id = useId();
   return (
     <>
-      <PageHead title="Sign in" lede={<p>Open the link that whoever runs the vault gave you: it carries your token, and the vault’s key for this browser to pin. Or type the token here.</p>} />
+      <PageHead
+        title="Sign in"
+        lede={
+          <p>
+            Open the link that whoever runs the vault gave you: it carries your token, and the vault’s key for this
+            browser to pin. Or type the token here.
+          </p>
+        }
+      />
       <Panel label="Sign in">
         <form
           className="pad stack stack-4"
@@ -158,7 +171,12 @@ function Conflict(props: { me: Me; pin: string; onDone: () => void }) {
     <>
       <PageHead
         title="The link brings another key than the one you pinned"
-        lede={<p>A vault changes its key seldom, and says so in its log. If nobody you trust told you of a change, keep the pinned one: with it, what another key signed will not verify.</p>}
+        lede={
+          <p>
+            A vault changes its key seldom, and says so in its log. If nobody you trust told you of a change, keep the
+            pinned one: with it, what another key signed will not verify.
+          </p>
+        }
       />
       <Panel label="Two keys">
         <div className="pad stack stack-4">

@@ -10,10 +10,21 @@ import { SessionBytes } from '../session/bytes.js';
 const n = (count: number) => count.toLocaleString('en');
 
 /** The first entry that does not check out: its number, the reason, and, of a broken link, what was expected and what stands there. */
-export function BadEntry({ report, row, parts }: { report: SessionReport; row: Row | undefined; parts: readonly Uint8Array[] }) {
+export function BadEntry({
+  report,
+  row,
+  parts,
+}: {
+  report: SessionReport;
+  row: Row | undefined;
+  parts: readonly Uint8Array[];
+}) {
   const bad = report.bad_entry ?? 0;
   const isLink = report.reason === 'wrong-prev' || report.reason === 'wrong-genesis';
-  const found = useMemo(() => (row === undefined || !isLink ? undefined : readEntry(new SessionBytes(parts).line(row)).prev), [row, parts, isLink]);
+  const found = useMemo(
+    () => (row === undefined || !isLink ? undefined : readEntry(new SessionBytes(parts).line(row)).prev),
+    [row, parts, isLink],
+  );
   const verdict = report.reason === 'truncated' ? report.completeness : report.integrity;
   const after = report.lines - bad - 1;
   return (
@@ -23,14 +34,28 @@ export function BadEntry({ report, row, parts }: { report: SessionReport; row: R
           Entry {n(bad)}: {report.reason}
         </b>
         <span className="small mute">
-          {n(bad)} {bad === 1 ? 'entry' : 'entries'} before it {bad === 1 ? 'is' : 'are'} good{after > 0 ? `, ${n(after)} after it ${after === 1 ? 'was' : 'were'} not read` : ''}
+          {n(bad)} {bad === 1 ? 'entry' : 'entries'} before it {bad === 1 ? 'is' : 'are'} good
+          {after > 0 ? `, ${n(after)} after it ${after === 1 ? 'was' : 'were'} not read` : ''}
         </span>
       </div>
       {isLink && found !== undefined ? (
         <Facts
           rows={[
-            ['Expected', <span key="e"><Hash hex={report.head} name="expected link" /> <span className="mute">{bad === 0 ? 'the genesis link of this session' : `hash of entry ${n(bad - 1)}`}</span></span>],
-            ['Found', <span key="f"><Hash hex={found} name="found link" /> <span className="mute">in the line of entry {n(bad)}</span></span>],
+            [
+              'Expected',
+              <span key="e">
+                <Hash hex={report.head} name="expected link" />{' '}
+                <span className="mute">
+                  {bad === 0 ? 'the genesis link of this session' : `hash of entry ${n(bad - 1)}`}
+                </span>
+              </span>,
+            ],
+            [
+              'Found',
+              <span key="f">
+                <Hash hex={found} name="found link" /> <span className="mute">in the line of entry {n(bad)}</span>
+              </span>,
+            ],
           ]}
         />
       ) : (

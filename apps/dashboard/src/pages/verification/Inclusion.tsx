@@ -17,14 +17,21 @@ import { ProofDrawing } from './ProofDrawing.js';
 import draw from './proof-drawing.module.css';
 import css from './verification.module.css';
 
-const n = (count: number | string | undefined) => (typeof count === 'number' ? count.toLocaleString('en') : (count ?? '?'));
+const NOTHING = new Uint8Array(0);
+const decoder = new TextDecoder();
+const n = (count: number | string | undefined) =>
+  typeof count === 'number' ? count.toLocaleString('en') : (count ?? '?');
 
 /** The inclusion proof of one receipt after another, from the leaf to the signed root. */
-export function InclusionPanel(props: { receipts: readonly string[]; report: SessionReport; vkeys: readonly string[] }) {
+export function InclusionPanel(props: {
+  receipts: readonly Uint8Array[];
+  report: SessionReport;
+  vkeys: readonly string[];
+}) {
   const [chosen, choose] = useState(props.receipts.length - 1);
-  const receipt = props.receipts[chosen] ?? '';
+  const receipt = props.receipts[chosen] ?? NOTHING;
   const { data: proof } = useQuery({
-    queryKey: ['inclusion', receipt, props.vkeys],
+    queryKey: ['inclusion', decoder.decode(receipt), props.vkeys],
     queryFn: () => inclusionInWorker(receipt, props.vkeys),
     staleTime: Number.POSITIVE_INFINITY,
     gcTime: 60_000,
@@ -56,7 +63,9 @@ export function InclusionPanel(props: { receipts: readonly string[]; report: Ses
 }
 
 function receiptName(report: ReceiptReport | undefined, i: number): string {
-  return report?.from === undefined ? `receipt ${String(i + 1)}` : `entries ${n(report.from)} to ${n((report.to ?? 1) - 1)}`;
+  return report?.from === undefined
+    ? `receipt ${String(i + 1)}`
+    : `entries ${n(report.from)} to ${n((report.to ?? 1) - 1)}`;
 }
 
 function Stepper({ proof, choice }: { proof: Proof<InclusionResult>; choice: React.ReactNode }) {
@@ -141,7 +150,11 @@ function Key(props: { node: string | undefined; round?: boolean; children: React
   return (
     <span className="row">
       <svg width="14" height="14" viewBox="0 0 16 16" aria-hidden="true">
-        {props.round ? <circle className={props.node} cx="8" cy="8" r="6" /> : <rect className={props.node} x="2" y="2" width="12" height="12" rx="2" />}
+        {props.round ? (
+          <circle className={props.node} cx="8" cy="8" r="6" />
+        ) : (
+          <rect className={props.node} x="2" y="2" width="12" height="12" rx="2" />
+        )}
       </svg>
       {props.children}
     </span>
@@ -152,7 +165,11 @@ function StepFacts({ proof, step }: { proof: Proof<InclusionResult>; step: numbe
   const here = (name: string, hex: string) => (
     <>
       <Hash hex={hex} name={name} />{' '}
-      <Proven by={proof} claim="inclusion" otherwise={<Verdict shape="warn">recomputed; the proof does not hold</Verdict>}>
+      <Proven
+        by={proof}
+        claim="inclusion"
+        otherwise={<Verdict shape="warn">recomputed; the proof does not hold</Verdict>}
+      >
         recomputed here
       </Proven>
     </>
@@ -160,14 +177,30 @@ function StepFacts({ proof, step }: { proof: Proof<InclusionResult>; step: numbe
   const root = (
     <>
       <Hash hex={proof.root ?? ''} name="root" />{' '}
-      <Proven by={proof} claim="signed-root" otherwise={<Verdict shape={proof.signed ? 'bad' : 'none'}>{proof.signed ? (proof.reason ?? 'not reached') : 'not signed by a key you pinned'}</Verdict>}>
+      <Proven
+        by={proof}
+        claim="signed-root"
+        otherwise={
+          <Verdict shape={proof.signed ? 'bad' : 'none'}>
+            {proof.signed ? (proof.reason ?? 'not reached') : 'not signed by a key you pinned'}
+          </Verdict>
+        }
+      >
         equals the signed root
       </Proven>
     </>
   );
   const current = proof.steps[step - 1];
   if (current === undefined) {
-    return <Facts rows={[['Rule', <code key="r">SHA-256(0x00 ‖ leaf)</code>], ['Gives', here('leaf hash', proof.leaf ?? '')], ['At the end', root]]} />;
+    return (
+      <Facts
+        rows={[
+          ['Rule', <code key="r">SHA-256(0x00 ‖ leaf)</code>],
+          ['Gives', here('leaf hash', proof.leaf ?? '')],
+          ['At the end', root],
+        ]}
+      />
+    );
   }
   const own = step === 1 ? (proof.leaf ?? '') : (proof.steps[step - 2]?.gives ?? '');
   const given = (
@@ -177,7 +210,8 @@ function StepFacts({ proof, step }: { proof: Proof<InclusionResult>; step: numbe
   );
   const mine = (
     <>
-      <Hash hex={own} name="own hash" /> <span className="mute">{step === 1 ? 'the leaf' : `recomputed in step ${String(step - 1)}`}</span>
+      <Hash hex={own} name="own hash" />{' '}
+      <span className="mute">{step === 1 ? 'the leaf' : `recomputed in step ${String(step - 1)}`}</span>
     </>
   );
   return (

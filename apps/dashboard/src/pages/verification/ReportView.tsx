@@ -12,7 +12,7 @@ import css from './verification.module.css';
 /** What a report rests on and what was not checked stand side by side, at the same size; then how, step by step. */
 export function ReportView(props: {
   result: Proof<SessionResult>;
-  receipts: readonly string[];
+  receipts: readonly Uint8Array[];
   checkpoint?: Proof<CheckpointResult> | undefined;
   /** Rows and bytes of the log where they were kept: they show what stands in a bad entry. */
   rows?: readonly Row[];
@@ -22,11 +22,16 @@ export function ReportView(props: {
   const { report } = result;
   return (
     <div className="stack stack-4">
-      {report.bad_entry !== undefined && <BadEntry report={report} row={props.rows?.[report.bad_entry]} parts={props.parts ?? []} />}
+      {report.bad_entry !== undefined && (
+        <BadEntry report={report} row={props.rows?.[report.bad_entry]} parts={props.parts ?? []} />
+      )}
       {result.head_usable === false && (
         <Call kind="warn">
           <b>The head file counted for nothing</b>
-          <span className="small">It is not one JSON object with the counts entries and bytes and a hash of 64 hex digits. The log was verified without it.</span>
+          <span className="small">
+            It is not one JSON object with the counts entries and bytes and a hash of 64 hex digits. The log was
+            verified without it.
+          </span>
         </Call>
       )}
       <div className={css.two}>
@@ -37,7 +42,11 @@ export function ReportView(props: {
           <Sentences of={report.not_checked} none="Nothing that this version knows of." icon="v-none" />
         </Panel>
       </div>
-      <Recomputed result={result} checkpoint={props.checkpoint} detached={props.rows?.reduce((sum, row) => sum + (row.detached ?? 0), 0)} />
+      <Recomputed
+        result={result}
+        checkpoint={props.checkpoint}
+        detached={props.rows?.reduce((sum, row) => sum + (row.detached ?? 0), 0)}
+      />
       {props.receipts.length > 0 && <InclusionPanel receipts={props.receipts} report={report} vkeys={result.vkeys} />}
     </div>
   );

@@ -55,7 +55,10 @@ export function PinnedPanel({ me }: { me: Me }) {
             Witness policy
           </h3>
           <code className="small">quorum none</code>
-          <p className="tiny mute">No witness is asked: that the vault shows everybody the same log is its own word, until this browser sees it contradict itself.</p>
+          <p className="tiny mute">
+            No witness is asked: that the vault shows everybody the same log is its own word, until this browser sees it
+            contradict itself.
+          </p>
         </div>
         {pin !== undefined && pin.vkey !== me.vkey && (
           <Call kind="bad">
@@ -65,7 +68,9 @@ export function PinnedPanel({ me }: { me: Me }) {
             </span>
           </Call>
         )}
-        {pin !== undefined && pin.vkey === me.vkey && <p className="small dim">The vault shows the same key. Had it shown another, the pinned one would count.</p>}
+        {pin !== undefined && pin.vkey === me.vkey && (
+          <p className="small dim">The vault shows the same key. Had it shown another, the pinned one would count.</p>
+        )}
       </div>
       <PinDialog
         me={me}
@@ -84,9 +89,23 @@ export function VerifierPanel() {
   return (
     <Panel title="The verifier itself">
       <div className="pad stack">
-        <Facts rows={[['Running', hash === undefined ? <span key="w" className="mute">…</span> : <Hash key="h" hex={hash} name="verifier hash" />]]} />
+        <Facts
+          rows={[
+            [
+              'Running',
+              hash === undefined ? (
+                <span key="w" className="mute">
+                  …
+                </span>
+              ) : (
+                <Hash key="h" hex={hash} name="verifier hash" />
+              ),
+            ],
+          ]}
+        />
         <p className="small dim">
-          A page cannot prove its own code. The same checks run where you trust the machine: <code>nd7 verify</code>, or <code>b3sum</code> and the reference in Python by hand.
+          A page cannot prove its own code. The same checks run where you trust the machine: <code>nd7 verify</code>, or{' '}
+          <code>b3sum</code> and the reference in Python by hand.
         </p>
       </div>
     </Panel>

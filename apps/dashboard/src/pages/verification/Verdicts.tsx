@@ -27,7 +27,13 @@ const LOOKS: Record<Exclude<Standing, 'good'>, { icon: IconName; look: string | 
  * The four verdicts, kept apart: each has a word, a shape, and a sentence. `machine`: what the vault calls the machine with this key; it stands
  * in the place of the key, and the sentence says whose word it is.
  */
-export function Verdicts({ result, machine }: { result: Proof<SessionResult>; machine?: { key: string; name: string } | undefined }) {
+export function Verdicts({
+  result,
+  machine,
+}: {
+  result: Proof<SessionResult>;
+  machine?: { key: string; name: string } | undefined;
+}) {
   return (
     <section className={cx(layout.panel, css.verdicts)} aria-labelledby="four">
       <h2 className="sr" id="four">
@@ -56,9 +62,17 @@ export function Verdicts({ result, machine }: { result: Proof<SessionResult>; ma
   );
 }
 
-function named(report: SessionReport, name: (typeof FOUR)[number][0], machine: { key: string; name: string } | undefined): Verdict {
+function named(
+  report: SessionReport,
+  name: (typeof FOUR)[number][0],
+  machine: { key: string; name: string } | undefined,
+): Verdict {
   const verdict = report[name];
   const key = machine === undefined ? '' : shortHash(machine.key);
   if (machine === undefined || name !== 'authenticity' || verdict.verdict !== `Signed by ${key}`) return verdict;
-  return { ...verdict, verdict: `Signed by ${machine.name}`, text: `${verdict.text} Machine key ${key}; its name is the vault’s word.` };
+  return {
+    ...verdict,
+    verdict: `Signed by ${machine.name}`,
+    text: `${verdict.text} Machine key ${key}; its name is the vault’s word.`,
+  };
 }

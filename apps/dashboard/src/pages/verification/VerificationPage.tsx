@@ -85,9 +85,21 @@ export function VerificationPage() {
           <b>Not checked: {run.error}</b>
         </Call>
       )}
-      {result !== undefined && <Verdicts result={result} machine={{ key: at.machine, name: session.data.machine_name }} />}
+      {result !== undefined && (
+        <Verdicts result={result} machine={{ key: at.machine, name: session.data.machine_name }} />
+      )}
       <div className={layout.aside}>
-        <div>{result !== undefined && run !== undefined && <ReportView result={result} receipts={[...run.receipts.values()]} checkpoint={checkpoint.data?.result} rows={run.rows} parts={run.parts} />}</div>
+        <div>
+          {result !== undefined && run !== undefined && (
+            <ReportView
+              result={result}
+              receipts={[...run.receipts.values()]}
+              checkpoint={checkpoint.data?.result}
+              rows={run.rows}
+              parts={run.parts}
+            />
+          )}
+        </div>
         <div className="stack stack-4">
           <PinnedPanel me={me.data} />
           <VerifierPanel />

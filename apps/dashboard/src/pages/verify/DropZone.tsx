@@ -25,7 +25,9 @@ export function DropZone(props: { onFiles: (files: Dropped[]) => void; busy?: st
       }}
     >
       <Icon name="drop" size="large" />
-      <b className="strong">{props.busy ?? (over ? 'Let go to read it here' : 'Drop files or a session’s folder to check them here')}</b>
+      <b className="strong">
+        {props.busy ?? (over ? 'Let go to read it here' : 'Drop files or a session’s folder to check them here')}
+      </b>
       <span className="small">
         <code>log.jsonl</code>, <code>head.json</code>, <code>*.tlog-proof</code>
       </span>

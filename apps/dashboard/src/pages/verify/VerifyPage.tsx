@@ -23,7 +23,7 @@ import css from './verify.module.css';
 type State =
   | { at: 'idle' }
   | { at: 'checking'; bytes: number; total: number }
-  | { at: 'done'; result: Proof<SessionResult>; receipts: string[]; name: string }
+  | { at: 'done'; result: Proof<SessionResult>; receipts: Uint8Array[]; name: string }
   | { at: 'failed'; trouble: string };
 
 /** Verifies files of the reader's own: a log, its head, its receipts, by a pasted key. Nothing is uploaded. */
@@ -43,7 +43,12 @@ export function VerifyPage() {
       const log = sorted.log ?? before.log;
       const head = sorted.head ?? (sorted.log === undefined ? before.head : undefined);
       const old = sorted.log === undefined ? before.receipts : [];
-      return { ...(log && { log }), ...(head && { head }), receipts: [...old, ...sorted.receipts], refused: sorted.refused };
+      return {
+        ...(log && { log }),
+        ...(head && { head }),
+        receipts: [...old, ...sorted.receipts],
+        refused: sorted.refused,
+      };
     });
     if (sorted.session !== undefined) setSession(sorted.session);
     setState({ at: 'idle' });
@@ -52,10 +57,16 @@ export function VerifyPage() {
   const verify = async () => {
     const { log, head, receipts } = evidence;
     if (log === undefined) return;
-    const vkeys = keyText.split('\n').map((line) => line.trim()).filter((line) => line !== '');
+    const vkeys = keyText
+      .split('\n')
+      .map((line) => line.trim())
+      .filter((line) => line !== '');
     for (const vkey of vkeys) {
       if ((await vkeyInWorker(vkey)).ok) continue;
-      setState({ at: 'failed', trouble: `“${vkey.slice(0, 40)}…” is no verifier key of a vault. One a line, like vault.example/acme+3f9a61c2+AQ…` });
+      setState({
+        at: 'failed',
+        trouble: `“${vkey.slice(0, 40)}…” is no verifier key of a vault. One a line, like vault.example/acme+3f9a61c2+AQ…`,
+      });
       return;
     }
     stop.current?.abort();
@@ -75,11 +86,18 @@ export function VerifyPage() {
     }
   };
 
-  const percent = state.at === 'checking' ? Math.min(99, Math.floor((100 * state.bytes) / Math.max(1, state.total))) : 0;
+  const percent =
+    state.at === 'checking' ? Math.min(99, Math.floor((100 * state.bytes) / Math.max(1, state.total))) : 0;
   return (
     <>
       <PageHead
-        title={state.at === 'done' ? headline(state.result.report, false) : state.at === 'checking' ? `Checking, ${String(percent)} %` : 'Verify files of your own'}
+        title={
+          state.at === 'done'
+            ? headline(state.result.report, false)
+            : state.at === 'checking'
+              ? `Checking, ${String(percent)} %`
+              : 'Verify files of your own'
+        }
         lede={
           state.at === 'done' ? (
             <p>
@@ -89,11 +107,16 @@ export function VerifyPage() {
               , recomputed in this browser at <Time at={state.result.at} />. It was sent nowhere.
             </p>
           ) : (
-            <p>A session’s log, with its head and its receipts if you have them. They are read in this browser and sent nowhere.</p>
+            <p>
+              A session’s log, with its head and its receipts if you have them. They are read in this browser and sent
+              nowhere.
+            </p>
           )
         }
       />
-      {state.at === 'checking' && <progress max={Math.max(1, state.total)} value={state.bytes} aria-label="Bytes checked" />}
+      {state.at === 'checking' && (
+        <progress max={Math.max(1, state.total)} value={state.bytes} aria-label="Bytes checked" />
+      )}
       {state.at === 'done' && <Verdicts result={state.result} />}
       <div className={layout.aside}>
         <div className="stack stack-4">
@@ -106,7 +129,10 @@ export function VerifyPage() {
               </span>
             </Call>
           )}
-          <DropZone onFiles={(files) => void take(files)} busy={state.at === 'checking' ? `reading ${String(percent)} %` : undefined} />
+          <DropZone
+            onFiles={(files) => void take(files)}
+            busy={state.at === 'checking' ? `reading ${String(percent)} %` : undefined}
+          />
           <Refused evidence={evidence} />
           {evidence.log !== undefined && (
             <Panel title="What will be checked">
@@ -120,14 +146,36 @@ export function VerifyPage() {
                 <Facts
                   rows={[
                     ['Log', <FileName key="l" file={evidence.log} />],
-                    ['Head', evidence.head === undefined ? <span key="n" className="mute">none: then the length rests on receipts alone</span> : <FileName key="h" file={evidence.head} />],
-                    ['Receipts', evidence.receipts.length === 0 ? <span key="n" className="mute">none: then a log rewritten as a whole looks the same</span> : evidence.receipts.length.toLocaleString('en')],
+                    [
+                      'Head',
+                      evidence.head === undefined ? (
+                        <span key="n" className="mute">
+                          none: then the length rests on receipts alone
+                        </span>
+                      ) : (
+                        <FileName key="h" file={evidence.head} />
+                      ),
+                    ],
+                    [
+                      'Receipts',
+                      evidence.receipts.length === 0 ? (
+                        <span key="n" className="mute">
+                          none: then a log rewritten as a whole looks the same
+                        </span>
+                      ) : (
+                        evidence.receipts.length.toLocaleString('en')
+                      ),
+                    ],
                   ]}
                 />
                 <SessionField value={session} onChange={setSession} />
                 <KeysField value={keyText} onChange={setKeys} />
                 <div className="row wrap">
-                  <Button look="primary" type="submit" disabled={!isSessionId(session.trim()) || state.at === 'checking'}>
+                  <Button
+                    look="primary"
+                    type="submit"
+                    disabled={!isSessionId(session.trim()) || state.at === 'checking'}
+                  >
                     Verify here
                   </Button>
                   {state.at === 'checking' && <Button onClick={() => stop.current?.abort()}>Stop</Button>}
@@ -222,7 +270,9 @@ function SessionField(props: { value: string; onChange: (value: string) => void 
         }}
       />
       <span className={wrong ? 't-warn' : 'mute'}>
-        {wrong ? 'Letters, digits, dot, underscore and hyphen, at most 128, beginning with a letter or digit.' : 'The name of the folder the log lay in. The first link binds the log to it: with another id the log does not check out.'}
+        {wrong
+          ? 'Letters, digits, dot, underscore and hyphen, at most 128, beginning with a letter or digit.'
+          : 'The name of the folder the log lay in. The first link binds the log to it: with another id the log does not check out.'}
       </span>
     </label>
   );

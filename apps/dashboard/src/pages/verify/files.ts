@@ -39,7 +39,8 @@ export async function sortFiles(dropped: readonly Dropped[]): Promise<Evidence> 
     const start = latin1(new Uint8Array(await file.slice(0, 256).arrayBuffer()));
     if (start.startsWith(RECEIPT) && file.size <= SMALL) evidence.receipts.push(file);
     else if (start.startsWith('{"v":') || file.name.endsWith('.jsonl')) {
-      if (evidence.log !== undefined) evidence.refused.push({ name: file.name, saw: `a second log beside ${evidence.log.name}` });
+      if (evidence.log !== undefined)
+        evidence.refused.push({ name: file.name, saw: `a second log beside ${evidence.log.name}` });
       else {
         evidence.log = file;
         if (folder !== undefined && isSessionId(folder)) evidence.session = folder;
@@ -58,7 +59,9 @@ function looksLike(start: string, file: File): string {
   if (file.size === 0) return 'an empty file';
   const known = MAGIC.find(([magic]) => start.startsWith(magic));
   if (known !== undefined) return known[1];
-  return /^[\t\n\r\u0020-\u007e\u0080-\u00ff]*$/.test(start) ? `text that begins “${start.slice(0, 24).trim()}”` : 'binary data';
+  return /^[\t\n\r\u0020-\u007e\u0080-\u00ff]*$/.test(start)
+    ? `text that begins “${start.slice(0, 24).trim()}”`
+    : 'binary data';
 }
 
 /** The agent's own id of the session in the first entries. It is only what an agent said. */
@@ -84,7 +87,12 @@ export async function droppedFiles(transfer: DataTransfer): Promise<Dropped[]> {
 const DEEPEST = 3;
 const MOST_FILES = 2000;
 
-async function collect(entry: FileSystemEntry, folder: string | undefined, depth: number, into: Dropped[]): Promise<void> {
+async function collect(
+  entry: FileSystemEntry,
+  folder: string | undefined,
+  depth: number,
+  into: Dropped[],
+): Promise<void> {
   if (into.length >= MOST_FILES) return;
   if (entry.isFile) {
     const file = await new Promise<File>((resolve, reject) => {

@@ -7,10 +7,13 @@ export async function verifyFiles(
   input: { log: File; head?: File | undefined; receipts: readonly File[]; session: string; vkeys: readonly string[] },
   progress: (bytes: number) => void,
   signal: AbortSignal,
-): Promise<{ result: Proof<SessionResult>; receipts: string[] }> {
-  const receipts = await Promise.all(input.receipts.map((file) => file.text()));
-  const head = input.head === undefined ? undefined : new Uint8Array(await input.head.arrayBuffer());
-  const feed = verifyInWorker({ session: input.session, head, receipts, vkeys: input.vkeys, now: Date.now() }, progress);
+): Promise<{ result: Proof<SessionResult>; receipts: Uint8Array[] }> {
+  const receipts = await Promise.all(input.receipts.map(bytesOf));
+  const head = input.head === undefined ? undefined : await bytesOf(input.head);
+  const feed = verifyInWorker(
+    { session: input.session, head, receipts, vkeys: input.vkeys, now: Date.now() },
+    progress,
+  );
   feed.result.catch(() => undefined);
   signal.addEventListener('abort', () => {
     feed.stop();
@@ -24,4 +27,8 @@ export async function verifyFiles(
   }
   feed.end();
   return { result: await feed.result, receipts };
+}
+
+async function bytesOf(file: File): Promise<Uint8Array> {
+  return new Uint8Array(await file.arrayBuffer());
 }
