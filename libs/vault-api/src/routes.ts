@@ -94,7 +94,16 @@ export const ROUTES = {
     limit: JSON_LIMIT,
     body: EnrolRequest,
     answers: { 201: { means: 'enrolled; the token is shown once', json: EnrolAnswer } },
-    problems: ['bad-request', 'too-large', 'bad-enrolment', 'key-role', 'revoked', 'bad-claim', 'busy', 'log-read-only'],
+    problems: [
+      'bad-request',
+      'too-large',
+      'bad-enrolment',
+      'key-role',
+      'revoked',
+      'bad-claim',
+      'busy',
+      'log-read-only',
+    ],
   },
   enrolReceipt: {
     method: 'GET',

@@ -57,7 +57,10 @@ export function failure(error: unknown): { exit: number; lines: readonly string[
     return { exit: 1, lines: ['the database has no tables of this vault yet: run `nd7-vault migrate`'] };
   }
   if (code === '42501' && /set role/.test(message ?? '')) {
-    return { exit: 1, lines: ['the login of ND7_DATABASE_URL may not act as nd7_app: `grant nd7_app to` it (infra/postgres/README.md)'] };
+    return {
+      exit: 1,
+      lines: ['the login of ND7_DATABASE_URL may not act as nd7_app: `grant nd7_app to` it (infra/postgres/README.md)'],
+    };
   }
   if (typeof code === 'string' && /^(ECONN|ENOENT|CONNECT)/.test(code)) {
     return {
