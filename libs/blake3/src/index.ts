@@ -6,6 +6,7 @@
  * Called by the chain's walk, in Node, in workers and in the browser.
  */
 export { createKernel } from './kernel.js';
-export { blake3, blake3Hex, referenceKernel } from './reference.js';
+export { referenceKernel } from './reference.js';
+export { blake3, blake3Hex } from './value.js';
 export { Fault, FAULT_REASONS, MAX_CHUNK, MAX_LINES } from './lines.js';
 export type { LineKernel, LineScan } from './lines.js';

@@ -15,10 +15,37 @@ interface Exports {
   SEED: Address;
   scan(length: number, check: number): number;
   hasMore(): number;
+  hash(length: number): void;
 }
 
 interface Address {
   readonly value: number;
+}
+
+/** An instance of its own: its memory, and what it exports. */
+function instantiate(): { kernel: Exports; bytes: Uint8Array } {
+  compiled ??= new WebAssembly.Module(fromBase64(KERNEL) as Uint8Array<ArrayBuffer>);
+  const kernel = new WebAssembly.Instance(compiled).exports as unknown as Exports;
+  return { kernel, bytes: new Uint8Array(kernel.memory.buffer) };
+}
+
+/** Hashes single values; undefined until the first, null where this host compiles no WebAssembly (a page under a strict policy). */
+let single: ReturnType<typeof instantiate> | null | undefined;
+
+/** BLAKE3 of at most MAX_CHUNK bytes through the kernel; undefined where it cannot be had here. */
+export function kernelHash(value: Uint8Array): Uint8Array | undefined {
+  if (single === undefined) {
+    try {
+      single = instantiate();
+    } catch {
+      single = null;
+    }
+  }
+  if (single === null) return undefined;
+  const { kernel, bytes } = single;
+  bytes.set(value, kernel.INPUT.value);
+  kernel.hash(value.length);
+  return bytes.slice(kernel.HASHES.value, kernel.HASHES.value + 32);
 }
 
 /**
@@ -27,9 +54,7 @@ interface Address {
  * worker, where the page's policy must allow `wasm-unsafe-eval`.
  */
 export function createKernel(): LineKernel {
-  compiled ??= new WebAssembly.Module(fromBase64(KERNEL) as Uint8Array<ArrayBuffer>);
-  const kernel = new WebAssembly.Instance(compiled).exports as unknown as Exports;
-  const bytes = new Uint8Array(kernel.memory.buffer);
+  const { kernel, bytes } = instantiate();
   const input = kernel.INPUT.value;
   const hashesAt = kernel.HASHES.value;
   const faultsAt = kernel.FAULTS.value;

@@ -1,16 +1,6 @@
 import { blake3 as nobleBlake3 } from '@noble/hashes/blake3.js';
-import { MAX_LINE, parseStrictJson, toHex } from '@nd7/entry';
+import { MAX_LINE, parseStrictJson } from '@nd7/entry';
 import { checkChunk, Fault, type LineKernel, type LineScan, MAX_LINES } from './lines.js';
-
-/** Plain BLAKE3, 32 bytes. For single values; lines go through a kernel. */
-export function blake3(bytes: Uint8Array): Uint8Array {
-  return nobleBlake3(bytes);
-}
-
-/** Plain BLAKE3 as 64 lower-case hex digits. */
-export function blake3Hex(bytes: Uint8Array): string {
-  return toHex(nobleBlake3(bytes));
-}
 
 const NEWLINE = 0x0a;
 const NUMBER_OF = {
