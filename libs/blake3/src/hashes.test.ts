@@ -2,7 +2,8 @@ import { readFileSync } from 'node:fs';
 import fc from 'fast-check';
 import { createKernel } from './kernel.js';
 import { type LineKernel, MAX_CHUNK } from './lines.js';
-import { blake3, blake3Hex, referenceKernel } from './reference.js';
+import { referenceKernel } from './reference.js';
+import { blake3, blake3Hex } from './value.js';
 
 const kernels: [string, LineKernel][] = [
   ['WebAssembly', createKernel()],

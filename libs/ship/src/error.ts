@@ -73,7 +73,7 @@ export class VaultError extends Error {
       this.code === 'replayed' ||
       // A machine that has just woken up may have its clock in a minute.
       this.code === 'stale-request' ||
-      this.code === 'read-only' ||
+      this.code === 'log-read-only' ||
       this.status === 429 ||
       this.status >= 500
     );
