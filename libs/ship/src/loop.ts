@@ -39,6 +39,8 @@ interface Tracked {
   timer?: ReturnType<typeof setTimeout>;
   /** A pass under way. */
   running?: Promise<void>;
+  /** When the last pass began, ms. */
+  began?: number;
   /** Entries came during the pass. */
   again: boolean;
   /** Tries in a row that came to nothing. */
@@ -55,6 +57,8 @@ interface Tracked {
 const BACK_OFF: RetryPlan = { attempts: Infinity, baseMs: 1000, capMs: 60_000 };
 /** Sessions kept in mind; those with something left to do are never forgotten. */
 const REMEMBERED = 64;
+/** Steady shipping seals no oftener than this, milliseconds (docs/format.md, "When"). */
+const BETWEEN = 2000;
 /** Passes under way at once. */
 const WIDTH = 2;
 
@@ -88,7 +92,7 @@ export class ShipLoop {
     if (tracked.error !== undefined || this.#stop.signal.aborted) return;
     if (tracked.running !== undefined) tracked.again = true;
     else if (tracked.timer === undefined)
-      this.#schedule(tracked, tracked.shipper?.isPinned === true ? (this.options.delayMs ?? 1000) : 0);
+      this.#schedule(tracked, tracked.shipper?.isPinned === true ? this.#pause(tracked, this.options.delayMs ?? 1000) : 0);
   }
 
   /** True as soon as a verified receipt pins the session's first key; false after the time, or at once where it is given up. */
@@ -185,11 +189,18 @@ export class ShipLoop {
 
   async #run(tracked: Tracked): Promise<void> {
     tracked.again = false;
+    tracked.began = this.options.clock.now();
     const delay = await this.#inTurn(() => this.#pass(tracked));
     delete tracked.running;
     for (const watcher of [...tracked.watchers]) watcher();
     if (tracked.error === undefined && (delay !== undefined || tracked.again))
-      this.#schedule(tracked, delay ?? this.options.delayMs ?? 1000);
+      this.#schedule(tracked, delay ?? this.#pause(tracked, 0));
+  }
+
+  /** How long to wait for the next pass: the time asked for, and not before BETWEEN ms after the last began, since each pass makes a seal. */
+  #pause(tracked: Tracked, delayMs: number): number {
+    const since = this.options.clock.now() - (tracked.began ?? -Infinity);
+    return Math.max(delayMs, Math.min(BETWEEN, BETWEEN - since));
   }
 
   /** One pass; how long to wait before the next, where one is needed. */

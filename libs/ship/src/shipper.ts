@@ -30,6 +30,8 @@ export class Shipper {
   #latest: Receipt | undefined;
   #first: Receipt | undefined;
   #hasLooked = false;
+  /** Whether this pass has made the seal it may make. */
+  #hasSealed = false;
   /** Segments to send again because the vault has lost them, ascending. */
   #again: Receipt[] = [];
   #tail: Promise<unknown> = Promise.resolve();
@@ -79,6 +81,7 @@ export class Shipper {
 
   async #pass(): Promise<ShipReport> {
     this.#alarms = [];
+    this.#hasSealed = false;
     const segments: ShippedSegment[] = [];
     const report = async (state: ShipReport['state'], problem?: VaultError): Promise<ShipReport> => ({
       session: this.session,
@@ -254,7 +257,9 @@ export class Shipper {
     const sealed = from === 0 || count - from > MANY ? await chooseCut(source, from, count) : undefined;
     if (sealed !== undefined) return sealed;
     try {
-      await source.seal();
+      // One seal a pass: entries that come while it sends wait for the next, else a busy session would be sealed at every other entry.
+      if (!this.#hasSealed) await source.seal();
+      this.#hasSealed = true;
       count = await source.entries();
     } catch (error) {
       this.#alarm(
