@@ -2,7 +2,7 @@
 // vault — against row inserts of the same entries by pgbench (64 rows a transaction, 4 connections), on the same PostgreSQL, one after the other
 // in turns. Client, vault and database share this machine. Must: at least 2 times the entries a second.
 import { spawn, spawnSync } from 'node:child_process';
-import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { compress } from '@mongodb-js/zstd';
@@ -16,16 +16,26 @@ import { readVaultFile, VaultClient } from '@nd7/ship';
 import postgres from 'postgres';
 
 const ENTRIES = 1000;
-const SESSIONS = 32;
+const SESSIONS = Number(process.env.ND7_BENCH_SESSIONS ?? 64);
+/** Segments of each session that are made beforehand; a round ends when they are sent or its seconds are over. */
+const SEGMENTS = 8;
 const SECONDS = Number(process.env.ND7_BENCH_SECONDS ?? 10);
-const ROUNDS = 2;
+const ROUNDS = 3;
 const root = join(import.meta.dirname, '..', '..');
 const dir = mkdtempSync(join(tmpdir(), 'nd7-bench-ingest-'));
 const undo = [];
 
-/** A line of about 2 KB, as an agent's payloads are: JSON with some text that compresses some. */
-const words = 'the file reads import export const return await function error test path value session entry'.split(' ');
-const text = (seed) => Array.from({ length: 260 }, (_, i) => words[(seed * 31 + i * i * 7) % words.length]).join(' ');
+/** What agents write: slices of source code, here of this repository's own. About 1,850 characters, so that an entry has about 2 KB. */
+const sources = globSources(join(root, 'libs')).map((file) => readFileSync(file, 'utf8')).join('');
+const text = (seed) => sources.slice((seed * 7919) % (sources.length - 2000), ((seed * 7919) % (sources.length - 2000)) + 1750);
+
+function globSources(folder) {
+  return readdirSync(folder, { withFileTypes: true }).flatMap((entry) =>
+    entry.isDirectory()
+      ? ['node_modules', 'dist', 'kernel'].includes(entry.name) ? [] : globSources(join(folder, entry.name))
+      : entry.name.endsWith('.ts') && !entry.name.includes('.generated.') ? [join(folder, entry.name)] : [],
+  );
+}
 
 /** Grows one session and cuts it every 1,000 entries; each cut ends with a seal, and every 256th entry is one. */
 class Session {
@@ -54,7 +64,7 @@ class Session {
         const data = JSON.stringify({ machine: this.machine.publicKey, key: this.key.publicKey, cert, agent: 'claude-code' });
         lines.push(this.line({ source: 'recorder:nd7', kind: 'session.start', data }));
       } else if (lines.length === ENTRIES - 1 || this.count % 256 === 0) lines.push(this.seal());
-      else lines.push(this.line({ source: 'intent:claude-code', kind: 'tool.before', data: JSON.stringify({ tool_name: 'Bash', tool_input: { command: text(this.count) } }) }));
+      else lines.push(this.line({ source: 'intent:claude-code', kind: 'tool.before', data: JSON.stringify({ tool_name: 'Write', tool_input: { file_path: '/home/dev/app/src/x.ts', content: text(this.count + this.id.length * 131) } }) }));
     }
     const body = Buffer.concat(lines.flatMap((line) => [line, utf8('\n')]));
     const claim = { origin: this.origin, machine: this.machine.publicKey, session: this.id, from, to: this.count, prev: before, head: this.prev };
@@ -73,15 +83,14 @@ async function vaultRound(url, vault, machine, round) {
   const client = new VaultClient({ url, access: { machine: vault.machine, token: vault.token, signer: machine }, clock: systemClock, random: systemRandom });
   const sessions = Array.from({ length: SESSIONS }, (_, i) => new Session(machine, vault.origin, `bench-${round}-${i}`));
   // Made beforehand: what is measured begins where a recorder has its log on disk.
-  const perSession = 24;
   const queues = [];
   for (const session of sessions) {
     const queue = [];
-    for (let i = 0; i < perSession / 4; i += 1) queue.push(await session.segment());
+    for (let i = 0; i < SEGMENTS; i += 1) queue.push(await session.segment());
     queues.push(queue);
   }
   const latencies = [];
-  let [entries, bytes] = [0, 0];
+  let [entries, bytes, wire] = [0, 0, 0];
   const start = performance.now();
   const end = start + SECONDS * 1000;
   await Promise.all(
@@ -94,12 +103,13 @@ async function vaultRound(url, vault, machine, round) {
         latencies.push(performance.now() - at);
         entries += ENTRIES;
         bytes += raw;
+        wire += frame.length;
       }
     }),
   );
   const seconds = (performance.now() - start) / 1000;
   latencies.sort((a, b) => a - b);
-  return { perSecond: entries / seconds, mb: bytes / 1e6 / seconds, p50: latencies[latencies.length >> 1], p99: latencies[Math.floor(latencies.length * 0.99)], entries };
+  return { perSecond: entries / seconds, mb: bytes / 1e6 / seconds, ratio: bytes / wire, p50: latencies[latencies.length >> 1], p99: latencies[Math.floor(latencies.length * 0.99)], entries };
 }
 
 function pgbenchRound(pgbench, url, script) {
@@ -119,7 +129,7 @@ try {
   const port = 4900 + Math.floor(Math.random() * 90);
   const env = {
     ...process.env, NODE_ENV: 'production', ND7_DATABASE_URL: db.url, ND7_VAULT_NAME: 'bench.localhost', ND7_VAULT_PORT: String(port),
-    ND7_VAULT_KEYS: join(dir, 'keys'), ND7_VAULT_PUBLIC_URL: `http://127.0.0.1:${port}`, ND7_HOME: join(dir, 'home'),
+    ND7_VAULT_KEYS: join(dir, 'keys'), ND7_VAULT_PUBLIC_URL: `http://127.0.0.1:${port}`, ND7_HOME: join(dir, 'home'), ND7_VAULT_MAX_INGESTS: String(SESSIONS),
   };
   const url = env.ND7_VAULT_PUBLIC_URL;
   nd7('apps/vault/bin/nd7-vault.js', ['migrate'], env);
@@ -137,16 +147,17 @@ try {
 
   const sql = postgres({ ...connectOptions(db.url), onnotice: () => undefined });
   await sql`create table bench_entry (id bigserial primary key, session text not null, seq bigint not null, line text not null)`;
-  const rows = Array.from({ length: 64 }, (_, i) => `('s', ${i}, '${text(i).padEnd(2000, 'x')}')`).join(',');
+  const rows = Array.from({ length: 64 }, (_, i) => `('s', ${i}, '${text(i).padEnd(2000, ' ').replaceAll("'", "''").replaceAll(':', '.')}')`).join(',');
   writeFileSync(join(dir, 'rows.sql'), `BEGIN;\nINSERT INTO bench_entry (session, seq, line) VALUES ${rows};\nCOMMIT;\n`);
   undo.push(() => sql.end());
 
   const results = { vault: [], pgbench: [] };
+  await vaultRound(url, vault, machine, 'warm'); // compiled code, open connections, a grown file: what a service has after its first minute
   for (let round = 0; round < ROUNDS; round += 1) {
     if (pgbench !== undefined) results.pgbench.push(pgbenchRound(pgbench, db.url, join(dir, 'rows.sql')));
     const run = await vaultRound(url, vault, machine, round);
     results.vault.push(run);
-    console.log(`  round ${round + 1}: vault ${Math.round(run.perSecond).toLocaleString('en')} entries/s (${run.mb.toFixed(0)} MB/s raw, PUT answered with its receipt p50 ${run.p50.toFixed(0)} ms p99 ${run.p99.toFixed(0)} ms, ${SESSIONS} sessions at once)${pgbench === undefined ? '' : ` · pgbench ${Math.round(results.pgbench[round]).toLocaleString('en')} rows/s`}`);
+    console.log(`  round ${round + 1}: vault ${Math.round(run.perSecond).toLocaleString('en')} entries/s (${run.mb.toFixed(0)} MB/s raw, zstd ${run.ratio.toFixed(1)} ×, PUT answered with its receipt p50 ${run.p50.toFixed(0)} ms p99 ${run.p99.toFixed(0)} ms, ${SESSIONS} sessions at once)${pgbench === undefined ? '' : ` · pgbench ${Math.round(results.pgbench[round]).toLocaleString('en')} rows/s`}`);
   }
   const median = (list) => [...list].sort((a, b) => a - b)[list.length >> 1];
   if (pgbench === undefined) console.log('  pgbench is not installed: no ratio');
