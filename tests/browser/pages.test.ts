@@ -133,7 +133,7 @@ describe('every page, in both themes, wide and narrow', () => {
   it('sign-in with no key to pin, and the keyboard map', async () => {
     const other = await Visit.begin(browser, vault);
     await other.open(`/sign-in#token=${TOKEN}`);
-    await other.page.getByText('no key pinned: nothing is verified').waitFor();
+    await other.page.getByRole('heading', { name: 'no key pinned: nothing is verified' }).waitFor();
     await lookAt(other, 'sign-in-unpinned');
     await other.page.getByRole('button', { name: 'Go on without' }).click();
     await other.page.waitForURL('**/sessions');

@@ -7,6 +7,10 @@ import { Visit } from './fixtures/visit.js';
 
 const desk = new Desk();
 
+async function until(holds: () => boolean): Promise<void> {
+  while (!holds()) await new Promise((resolve) => setTimeout(resolve, 50));
+}
+
 describe('signing in', () => {
   desk.oneReader();
   it('by the link takes token and key out of the address and the history, and pins the key', async () => {
@@ -185,5 +189,22 @@ describe('the trust bar', () => {
         .getByTitle(/a proof checked here shows/)
         .count(),
     ).toBe(1);
+  });
+
+  it('judges anew every half minute, and says how old its last look is when it cannot', async () => {
+    const other = await Visit.begin(desk.browser, desk.vault);
+    await other.page.clock.install();
+    await other.signIn();
+    const words = other.page.getByRole('contentinfo');
+    await words.getByText(/Checkpoint [\d,]+ verified here/).waitFor();
+    const asked = () => desk.vault.requests.filter((request) => request.endsWith('/t/acme/checkpoint')).length;
+    const before = asked();
+    await other.page.clock.runFor(31_000);
+    await until(() => asked() > before);
+    await words.getByText(/Checkpoint [\d,]+ verified here/).waitFor();
+    desk.vault.bend.failing = { '/t/acme/checkpoint': 'busy' };
+    await other.page.clock.runFor(6 * 60_000);
+    await words.getByText(/last checked 6 min ago/).waitFor();
+    await other.end();
   });
 });

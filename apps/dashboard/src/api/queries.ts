@@ -10,6 +10,8 @@ export const answers = new QueryClient({
   defaultOptions: {
     queries: {
       staleTime: 5_000,
+      // A proof is the very object that the worker's client stamped; sharing would put a copy in its place, and a copy proves nothing.
+      structuralSharing: false,
       // An answer that says no is an answer; only silence is worth asking again.
       retry: (count, error) => count < 2 && error instanceof ApiError && error.code === 'unreachable',
       refetchOnWindowFocus: false,
