@@ -6,13 +6,14 @@ import {
   mkdirSync,
   openSync,
   readFileSync,
+  readlinkSync,
   realpathSync,
   renameSync,
   rmSync,
   statSync,
   writeSync,
 } from 'node:fs';
-import { basename, dirname, join } from 'node:path';
+import { basename, dirname, join, resolve } from 'node:path';
 import { HooksError } from './errors.js';
 
 /** A settings file as it is on disk; `bytes` undefined when there is none. `real` is where symbolic links lead. */
@@ -27,12 +28,21 @@ export function readSettings(path: string): SettingsFile {
     const real = realpathSync(path);
     return { real, bytes: readFileSync(real) };
   } catch (cause) {
-    if (code(cause) === 'ENOENT') return { real: path, bytes: undefined };
+    if (code(cause) === 'ENOENT') return { real: linkTarget(path), bytes: undefined };
     throw new HooksError(
       'settings-unreadable',
       `cannot read ${path} (${code(cause)}); check its permissions and those of the folders above it`,
       { cause },
     );
+  }
+}
+
+/** Where a link leads whose target is not there yet: the file belongs there, and the link stays. */
+function linkTarget(path: string): string {
+  try {
+    return resolve(dirname(path), readlinkSync(path));
+  } catch {
+    return path; // no link
   }
 }
 

@@ -228,6 +228,16 @@ describe('settings files', () => {
     expect(lstatSync(path).isSymbolicLink()).toBe(true);
   });
 
+  it('that are links to nothing yet make the file where the link leads', () => {
+    symlinkSync('../dotfiles.json', path);
+    install();
+    expect(lstatSync(path).isSymbolicLink()).toBe(true);
+    expect(readFileSync(join(folder, 'dotfiles.json'), 'utf8')).toContain('--agent');
+    uninstall();
+    expect(existsSync(join(folder, 'dotfiles.json'))).toBe(false);
+    expect(lstatSync(path).isSymbolicLink()).toBe(true);
+  });
+
   it('that cannot be written say so and nothing is half-written', () => {
     rmSync(join(folder, '.claude'), { recursive: true });
     writeFileSync(join(folder, '.claude'), 'a file in the way');

@@ -1,7 +1,9 @@
+import { existsSync } from 'node:fs';
 import { NO_OPINION, readHook } from '@nd7/hooks';
 import type { HookReading } from '@nd7/hooks';
-import { machineKey, openHome, openSession } from '@nd7/journal';
+import { machineKey, openHome, openSession, readReceipts } from '@nd7/journal';
 import type { Home, Journal } from '@nd7/journal';
+import { parseReceipt } from '@nd7/receipt';
 import { systemClock, systemRandom } from '@nd7/signing';
 import { VERSION } from '../cli/version.js';
 import { readConfig } from './config.js';
@@ -12,6 +14,7 @@ import { markMissed } from './missed.js';
 import { markClosed, markOpen } from './open-marks.js';
 import { speaker, unnamedSession } from './peer.js';
 import type { Speaker } from './peer.js';
+import { answerSilencing, answerUnpinned, answerUnrecorded } from './policy.js';
 import { silencedBy } from './settings-watch.js';
 import { startRecorder } from './start.js';
 
@@ -55,12 +58,8 @@ export async function recordAlone(request: AloneRequest): Promise<Answer> {
       event: reading.facts.event,
       reason: (error as { code?: string }).code ?? 'error',
     });
-    if (config.recording === 'required' && (!reading.readable || reading.kind === 'tool.before'))
-      return (
-        reading.deny(
-          `nd7 could not record this call, and the policy here is "recording": "required": ${text}. Run \`nd7 doctor\` in a terminal to mend it.`,
-        ) ?? NO_OPINION
-      );
+    const answer = answerUnrecorded(reading, config, error instanceof Error ? error : new Error(text));
+    if (answer !== NO_OPINION) return answer;
     return { exit: 0, stdout: '', stderr: `nd7: not recorded: ${text}\n` };
   }
 }
@@ -109,24 +108,14 @@ async function append(
   const ending = reading.kind === 'session.end';
   if (ending) drafts.push(recorderDraft(took, 'session.end', { reason: 'client ended', by: 'hook' }));
   let answer: Answer = NO_OPINION;
-  const silencing =
-    reading.facts.event === 'ConfigChange' && reading.facts.filePath !== undefined
-      ? silencedBy(reading.facts.filePath, home.root)
-      : undefined;
+  const { event, filePath } = reading.facts;
+  const silencing = event === 'ConfigChange' && filePath !== undefined ? silencedBy(filePath, home.root) : undefined;
   if (silencing !== undefined) {
-    const refused = config.recording === 'required' && reading.facts.source !== 'policy_settings';
-    drafts.push(
-      recorderDraft(took, 'alarm', {
-        reason: refused ? 'silencing refused' : 'silencing',
-        how: silencing.how,
-        file: silencing.file,
-      }),
-    );
-    if (refused)
-      answer =
-        reading.deny(
-          `nd7: this change to ${silencing.file} would silence the recorder while recording is required; it is not applied.`,
-        ) ?? NO_OPINION;
+    const decided = answerSilencing(reading, config, silencing);
+    drafts.push(recorderDraft(took, 'alarm', decided.alarm));
+    answer = decided.answer;
+  } else if (config.pin === 'required' && reading.kind === 'tool.before' && !isPinned(home, journal.session)) {
+    answer = answerUnpinned(reading, existsSync(home.vaultFile));
   }
   await journal.append(drafts, { sync: true });
   if (ending) {
@@ -134,4 +123,12 @@ async function append(
     markClosed(home.root, journal.asked);
   } else markOpen(home.root, { session: journal.asked, agent: reading.adapter.agent, client: who.client });
   return answer;
+}
+
+/** Whether a receipt kept here speaks of entry 0. It was verified before it was kept. */
+function isPinned(home: Home, session: string): boolean {
+  return readReceipts(home, session).some(({ text }) => {
+    const statement = parseReceipt(text)?.statement;
+    return statement?.type === 'head' && statement.session === session && statement.from === 0;
+  });
 }

@@ -72,6 +72,8 @@ function node(): Check {
 }
 
 function home(at: Surroundings): Check {
+  if (!existsSync(at.home))
+    return { name: 'home', state: 'note', text: `${at.home} is not there yet`, next: 'nd7 init makes it' };
   openHome(at.home); // says itself what to do
   return { name: 'home', state: 'ok', text: `${at.home} is yours alone and can be written` };
 }

@@ -14,6 +14,7 @@ import type { Speaker } from './peer.js';
 import { Sessions } from './sessions.js';
 import type { Recorded, SessionWriter } from './session.js';
 import { userSettingsFolder } from './settings-paths.js';
+import { answerSilencing, answerUnpinned, answerUnrecorded } from './policy.js';
 import { silencedBy } from './settings-watch.js';
 import type { ShipHost, ShipLoop } from './ship-loop.js';
 import { Watch } from './watch.js';
@@ -106,7 +107,11 @@ export class Recorder implements ShipHost {
       }
     } catch (error) {
       this.options.warn(`${request.op}: ${message(error)}`);
-      return request.op === 'hook' ? NO_OPINION : { exit: 1, stdout: '', stderr: `nd7: ${message(error)}` };
+      if (request.op !== 'hook') return { exit: 1, stdout: '', stderr: `nd7: ${message(error)}` };
+      // Nothing of it could even be read: it may have announced a call.
+      this.sessions.unplaced.add('internal', this.options.clock.now(), 'unknown');
+      const text = `nd7 could not record this payload, and recording is required: ${message(error)}`;
+      return this.options.config().recording === 'required' ? { exit: 2, stdout: '', stderr: text } : NO_OPINION;
     }
   }
 
@@ -159,12 +164,14 @@ export class Recorder implements ShipHost {
     const who = speaker(peer.pid, peer.uid, adapter.env.pid === undefined ? undefined : env[adapter.env.pid]);
     const project = adapter.env.project === undefined ? undefined : env[adapter.env.project];
     const outcome = await this.record(reading, who, project);
-    if (!outcome.ok) return this.unrecorded(reading, outcome.error);
+    if (!outcome.ok) {
+      this.options.warn(`not recorded (${reading.kind}): ${outcome.error.message}`);
+      return answerUnrecorded(reading, this.options.config(), outcome.error);
+    }
     const writer = this.sessions.get(outcome.asked);
     if (reading.kind === 'session.end' && writer !== undefined) void this.end(writer, reading);
     if (reading.facts.event === 'ConfigChange' && writer !== undefined) return this.configChange(reading, writer);
-    if (outcome.firstTool && this.shipLoop !== undefined) return this.awaitPin(reading, outcome.session);
-    return NO_OPINION;
+    return reading.kind === 'tool.before' ? this.awaitPin(reading, outcome) : NO_OPINION;
   }
 
   /** Records under the payload's session; an id that may not become a folder goes to the session of unnamed payloads. */
@@ -190,7 +197,7 @@ export class Recorder implements ShipHost {
         if (!writer.broken) return { ...outcome, asked };
         // Somebody cut the log, or the disk failed: this writer has stopped. Opening again recovers what is there.
         const code = (outcome.ok ? undefined : (outcome.error as { code?: string }).code) ?? '';
-        this.sessions.drop(asked);
+        this.sessions.drop(asked, writer);
         await writer.journal.close().catch(() => undefined);
         if (outcome.ok || attempt > 0 || code === 'io') return { ...outcome, asked };
         this.sessions.losses(asked).withdraw(reading.kind);
@@ -206,21 +213,6 @@ export class Recorder implements ShipHost {
         return { ok: false, error: error instanceof Error ? error : new Error(String(error)), asked };
       }
     }
-  }
-
-  private unrecorded(reading: HookReading, error: Error): Answer {
-    const { recording, problem } = this.options.config();
-    this.options.warn(`not recorded (${reading.kind}): ${error.message}`);
-    if (recording !== 'required' || (reading.readable && reading.kind !== 'tool.before')) return NO_OPINION;
-    const why =
-      problem === undefined
-        ? 'the policy here is "recording": "required"'
-        : `${problem}, so that the strictest policy holds`;
-    return (
-      reading.deny(
-        `nd7 could not record this call, and ${why}: ${error.message}. Run \`nd7 doctor\` in a terminal to mend it.`,
-      ) ?? NO_OPINION
-    );
   }
 
   private async end(writer: SessionWriter, reading: HookReading): Promise<void> {
@@ -239,28 +231,18 @@ export class Recorder implements ShipHost {
     const file = reading.facts.filePath;
     const silencing = file === undefined ? undefined : silencedBy(file, this.home);
     if (silencing === undefined) return NO_OPINION;
-    const refused = this.options.config().recording === 'required' && reading.facts.source !== 'policy_settings';
-    await writer
-      .note('alarm', { reason: refused ? 'silencing refused' : 'silencing', how: silencing.how, file: silencing.file })
-      .catch((error: unknown) => this.options.warn(message(error)));
+    const { alarm, answer } = answerSilencing(reading, this.options.config(), silencing);
     this.watch.told(writer, silencing);
-    if (!refused) return NO_OPINION;
-    const what = silencing.how === 'disable-all-hooks' ? 'sets "disableAllHooks"' : 'removes the hooks of nd7';
-    return (
-      reading.deny(
-        `nd7: this change ${what} in ${silencing.file} while recording is required; it is not applied. Take it back, or ask the person whose machine this is to run \`nd7 uninstall\`.`,
-      ) ?? NO_OPINION
-    );
+    await writer.note('alarm', alarm).catch((error: unknown) => this.options.warn(message(error)));
+    return answer;
   }
 
-  private async awaitPin(reading: HookReading, session: string): Promise<Answer> {
-    const pinned = await this.shipLoop?.pinned(session, PIN_WAIT_MS);
-    if (pinned === true || this.options.config().pin !== 'required') return NO_OPINION;
-    return (
-      reading.deny(
-        'nd7: this session has no receipt yet that pins its key, and the policy here is "pin": "required". Check that the vault can be reached (`nd7 status`), then try again.',
-      ) ?? NO_OPINION
-    );
+  /** The first tool call waits a moment for the receipt that pins the session's key; where the policy wants one, so does every other until it is there. */
+  private async awaitPin(reading: HookReading, recorded: { session: string; firstTool: boolean }): Promise<Answer> {
+    const isRequired = this.options.config().pin === 'required';
+    if (!isRequired && !recorded.firstTool) return NO_OPINION;
+    const pinned = await this.shipLoop?.pinned(recorded.session, PIN_WAIT_MS);
+    return pinned === true || !isRequired ? NO_OPINION : answerUnpinned(reading, this.shipLoop !== undefined);
   }
 
   private async flush(request: Request): Promise<Answer> {

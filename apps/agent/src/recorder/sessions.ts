@@ -80,6 +80,7 @@ export class Sessions {
       this.onAppended(writer); // the seal
     } finally {
       if (writer.ended) markClosed(this.home.root, id);
+      if (this.lost.get(id)?.any === false && !this.open.has(id)) this.lost.delete(id);
     }
   }
 
@@ -115,9 +116,10 @@ export class Sessions {
     return writer;
   }
 
-  /** Forgets a writer whose journal failed; the next payload opens the session again, which recovers it. */
-  drop(id: string): SessionWriter | undefined {
+  /** Forgets a writer whose journal failed, unless another has taken its place; the next payload opens the session again, which recovers it. */
+  drop(id: string, only?: SessionWriter): SessionWriter | undefined {
     const writer = this.writers.get(id);
+    if (only !== undefined && writer !== only) return undefined;
     this.writers.delete(id);
     this.open.delete(id);
     return writer;

@@ -60,7 +60,7 @@ export function shipLoop(options: {
     onAlarm: (session, alarm) => note(session, { reason: alarm.code, detail: alarm.text }),
     onFailure: (session, error) => {
       warn(`shipping ${session} has stopped: ${error.message}`);
-      if (error.code === 'fork')
+      if (error.code === 'fork' || error.code === 'disagrees' || error.code === 'log-behind')
         void host
           .forked(session, error.message)
           .catch((failure: unknown) => warn(`${session} cannot go on: ${String(failure)}`));

@@ -77,11 +77,11 @@ const pre = (session: string, id: string) => ({
 const receipted = (session: string) => readReceipts(openHome(home), session).at(-1)?.entries ?? 0;
 const machine = () => machineKey(openHome(home)).publicKey;
 
-it('pins entry 0 before the first tool call goes on, and ships what follows by itself, each cut sealed', async () => {
+it('pins entry 0 with the first tool call, and ships what follows by itself, each cut sealed', async () => {
   await enrolHere();
   const one = begin();
   expect(await say(one, pre('s', 't1'))).toEqual({ exit: 0, stdout: '', stderr: '' });
-  expect(receipted('s')).toBeGreaterThan(0);
+  await until('entry 0 is receipted', () => receipted('s') > 0);
   await say(one, pre('s', 't2'));
   await until('all of it is receipted', () => receipted('s') === entriesOf(home, 's').length);
   expect(entriesOf(home, 's').at(-1)?.kind).toBe('seal');
@@ -113,13 +113,40 @@ it('lets the first call go on when the vault is away, ships when it is back; den
   expect(await say(one, pre('s', 't1'))).toEqual({ exit: 0, stdout: '', stderr: '' });
   expect(receipted('s')).toBe(0);
   writeFileSync(join(home, 'config.json'), '{"pin":"required"}');
-  expect((await say(one, pre('other', 't1'))).stdout).toContain('"permissionDecision":"deny"');
+  for (const id of ['t1', 't1', 't2'])
+    expect((await say(one, pre('other', id))).stdout).toContain('"permissionDecision":"deny"');
   vault.faults.busy = 0;
+  await until('the session is pinned', () => receipted('other') > 0);
+  expect(await say(one, pre('other', 't3'))).toEqual({ exit: 0, stdout: '', stderr: '' });
   await until('both are receipted', () =>
     ['s', 'other'].every((session) => receipted(session) === entriesOf(home, session).length),
   );
   await vault.checkAll();
 }, 90_000);
+
+it('denies every call where the pin is required and no vault is there to give it, also without a recorder', async () => {
+  openHome(home);
+  writeFileSync(join(home, 'config.json'), '{"pin":"required"}');
+  recorder = inProcess(home);
+  for (const id of ['t1', 't2']) expect((await say(recorder, pre('s', id))).stdout).toContain('enrol this machine');
+  const { recordAlone } = await import('./alone.js');
+  const alone = (session: string) =>
+    recordAlone({
+      home,
+      agent: 'claude-code',
+      env: {},
+      payload: Buffer.from(JSON.stringify(pre(session, 't3'))),
+      took: 'eof',
+      startRecorder: false,
+    });
+  expect((await alone('s')).stdout).toContain('enrol this machine');
+  await recorder.stop();
+  await enrolHere();
+  const one = begin({ pin: 'required' });
+  await say(one, pre('s', 't4'));
+  await until('the session is pinned', () => receipted('s') > 0);
+  expect(await alone('s')).toEqual({ exit: 0, stdout: '', stderr: '' });
+}, 60_000);
 
 it('ships what an earlier recorder left', async () => {
   await enrolHere();
@@ -167,7 +194,7 @@ it('as a process: enrolled while it runs, ships without a restart, within the me
   expect(Date.now() - started).toBeLessThan(30_000);
   const resident = (): number =>
     Number(/VmRSS:\s+(\d+) kB/.exec(readFileSync(`/proc/${child.pid}/status`, 'utf8'))?.[1]);
-  await until('it is at rest, within 80 MB', () => resident() < 80_000);
+  await until('it is at rest, within 80 MB', () => resident() < 80 * 1024);
   expect(existsSync(join(home, 'outbox'))).toBe(true);
   expect(readdirSync(join(home, 'sessions/s/receipts')).length).toBeGreaterThan(0);
 }, 90_000);

@@ -65,7 +65,7 @@ export class Watch {
         await this.lookAt(id, session);
       } catch (error) {
         this.options.warn(`session ${id}: ${error instanceof Error ? error.message : String(error)}`);
-        if (session.broken) this.options.sessions.drop(id);
+        if (session.broken) this.options.sessions.drop(id, session);
       }
     }
     this.looks++;
