@@ -5,7 +5,22 @@ import tseslint from 'typescript-eslint';
 const coreLibs = ['entry', 'blake3', 'tlog', 'chain', 'segment', 'receipt', 'verify', 'vault-api', 'detach'];
 
 export default tseslint.config(
-  { ignores: ['**/dist', '**/node_modules', '.nx', 'coverage', 'tests/vectors', 'tests/fake-api', 'tests/escape', 'tests/captures', 'tests/hostile', '**/test-results.json', '**/*.generated.ts', 'libs/blake3/kernel'] },
+  {
+    ignores: [
+      '**/dist',
+      '**/node_modules',
+      '.nx',
+      'coverage',
+      'tests/vectors',
+      'tests/fake-api',
+      'tests/escape',
+      'tests/captures',
+      'tests/hostile',
+      '**/test-results.json',
+      '**/*.generated.ts',
+      'libs/blake3/kernel',
+    ],
+  },
   ...tseslint.configs.strict,
   {
     rules: {
@@ -30,8 +45,16 @@ export default tseslint.config(
           enforceBuildableLibDependency: true,
           allow: [],
           depConstraints: [
-            { sourceTag: 'layer:core', onlyDependOnLibsWithTags: ['layer:core'], allowedExternalImports: ['@noble/*', 'zod', 'fast-check'] },
-            { sourceTag: 'layer:edge', onlyDependOnLibsWithTags: ['layer:core', 'layer:edge'], bannedExternalImports: ['@nestjs/*', 'react'] },
+            {
+              sourceTag: 'layer:core',
+              onlyDependOnLibsWithTags: ['layer:core'],
+              allowedExternalImports: ['@noble/*', 'zod', 'fast-check'],
+            },
+            {
+              sourceTag: 'layer:edge',
+              onlyDependOnLibsWithTags: ['layer:core', 'layer:edge'],
+              bannedExternalImports: ['@nestjs/*', 'react'],
+            },
             { sourceTag: 'layer:app', onlyDependOnLibsWithTags: ['layer:core', 'layer:edge'] },
             { sourceTag: 'layer:web', onlyDependOnLibsWithTags: ['layer:core'] },
             { sourceTag: 'layer:test', onlyDependOnLibsWithTags: ['layer:core', 'layer:edge'] },
@@ -52,8 +75,15 @@ export default tseslint.config(
         'error',
         {
           patterns: [
-            { group: ['node:*', 'fs', 'path', 'crypto', 'os'], message: 'core libs run in the browser: no Node built-ins' },
-            { group: ['@noble/ed25519'], importNames: ['verify', 'verifyAsync'], message: 'noble verifies by ZIP 215: use verifySignatures of @nd7/tlog' },
+            {
+              group: ['node:*', 'fs', 'path', 'crypto', 'os'],
+              message: 'core libs run in the browser: no Node built-ins',
+            },
+            {
+              group: ['@noble/ed25519'],
+              importNames: ['verify', 'verifyAsync'],
+              message: 'noble verifies by ZIP 215: use verifySignatures of @nd7/tlog',
+            },
           ],
         },
       ],
@@ -62,10 +92,16 @@ export default tseslint.config(
         { name: 'Buffer', message: 'core libs run in the browser: use Uint8Array' },
         { name: 'process', message: 'core libs run in the browser' },
       ],
-      'no-restricted-properties': ['error', { object: 'Date', property: 'now', message: 'time is a parameter: take a Clock' }],
+      'no-restricted-properties': [
+        'error',
+        { object: 'Date', property: 'now', message: 'time is a parameter: take a Clock' },
+      ],
       // platform.d.ts of libs/entry declares the few names that Node and browsers share; there is no module to import them from.
       '@typescript-eslint/triple-slash-reference': ['error', { path: 'always' }],
     },
   },
-  { files: ['**/*.test.ts', '**/*.fixture.ts', 'libs/testing/**/*.ts', 'tests/**/*.ts'], rules: { '@nx/enforce-module-boundaries': 'off', '@typescript-eslint/no-non-null-assertion': 'off' } },
+  {
+    files: ['**/*.test.ts', '**/*.fixture.ts', 'libs/testing/**/*.ts', 'tests/**/*.ts'],
+    rules: { '@nx/enforce-module-boundaries': 'off', '@typescript-eslint/no-non-null-assertion': 'off' },
+  },
 );

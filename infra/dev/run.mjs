@@ -18,7 +18,8 @@ function stop(message, code = 1) {
 
 if (!TASKS.includes(task)) stop(`usage: node infra/dev/run.mjs ${TASKS.join('|')}`, 2);
 const [major, minor] = process.versions.node.split('.').map(Number);
-if (major < 20 || (major === 20 && minor < 19)) stop(`Node ${process.versions.node} is too old: nd7 needs 20.19 or newer`, 2);
+if (major < 20 || (major === 20 && minor < 19))
+  stop(`Node ${process.versions.node} is too old: nd7 needs 20.19 or newer`, 2);
 process.chdir(root);
 
 const colour = process.stdout.isTTY === true && !process.env.NO_COLOR;
@@ -28,7 +29,12 @@ const dim = (text) => (colour ? `\x1b[2m${text}\x1b[0m` : text);
 function quietly(label, command, commandArgs, env = {}) {
   const start = performance.now();
   process.stdout.write(`${label} … `);
-  const run = spawnSync(command, commandArgs, { cwd: root, encoding: 'utf8', env: { ...process.env, ...env }, maxBuffer: 1 << 28 });
+  const run = spawnSync(command, commandArgs, {
+    cwd: root,
+    encoding: 'utf8',
+    env: { ...process.env, ...env },
+    maxBuffer: 1 << 28,
+  });
   if (run.error !== undefined || run.status !== 0) {
     process.stdout.write('failed\n');
     process.stderr.write(`${run.stdout ?? ''}${run.stderr ?? ''}${run.error?.message ?? ''}\n`);
@@ -71,7 +77,11 @@ function build() {
   const stamp = '.nd7-dev/built';
   if (existsSync(stamp) && readFileSync(stamp, 'utf8') === now && existsSync('infra/dev/dist/start.js')) return;
   rmSync(stamp, { force: true });
-  quietly('Building', process.execPath, ['node_modules/nx/dist/bin/nx.js', 'run-many', '-t', 'build'], { NX_DAEMON: 'false', CI: 'true', FORCE_COLOR: '0' });
+  quietly('Building', process.execPath, ['node_modules/nx/dist/bin/nx.js', 'run-many', '-t', 'build'], {
+    NX_DAEMON: 'false',
+    CI: 'true',
+    FORCE_COLOR: '0',
+  });
   mkdirSync('.nd7-dev', { recursive: true, mode: process.getuid?.() === 0 ? 0o711 : 0o700 });
   writeFileSync(stamp, now);
 }

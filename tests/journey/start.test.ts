@@ -23,7 +23,11 @@ interface Run {
 /** Runs a task of infra/dev; `until` ends it with Ctrl-C once its output matches. */
 function task(args: readonly string[], env: NodeJS.ProcessEnv, until?: RegExp): Promise<Run> {
   return new Promise((done) => {
-    const child = spawn(process.execPath, ['infra/dev/run.mjs', ...args], { cwd: root, env: { ...process.env, NO_COLOR: '1', ...env }, stdio: ['ignore', 'pipe', 'pipe'] });
+    const child = spawn(process.execPath, ['infra/dev/run.mjs', ...args], {
+      cwd: root,
+      env: { ...process.env, NO_COLOR: '1', ...env },
+      stdio: ['ignore', 'pipe', 'pipe'],
+    });
     let output = '';
     let sent = false;
     const take = (chunk: Buffer): void => {
@@ -76,9 +80,12 @@ describe('npm start', () => {
     expect((await busy).code).toBe(0);
   });
 
-  it.each([[['--port', 'many']], [['--postgres', 'oracle']], [['--colour']]])('refuses %j with exit 2', async (args) => {
-    expect((await task(['start', ...args], { ND7_DEV_DIR: folder() })).code).toBe(2);
-  });
+  it.each([[['--port', 'many']], [['--postgres', 'oracle']], [['--colour']]])(
+    'refuses %j with exit 2',
+    async (args) => {
+      expect((await task(['start', ...args], { ND7_DEV_DIR: folder() })).code).toBe(2);
+    },
+  );
 });
 
 describe('npm run tour', () => {

@@ -17,18 +17,35 @@ describe('module boundaries', () => {
   it.each([
     ['a core lib imports an edge lib', 'libs/chain/src/x.ts', "import '@nd7/journal';\n", NX],
     ['a core lib imports an npm package that is not on its list', 'libs/chain/src/x.ts', "import 'postgres';\n", NX],
-    ['a core lib imports a Node built-in', 'libs/chain/src/x.ts', "import { readFileSync } from 'node:fs';\nreadFileSync('x');\n", 'no-restricted-imports'],
+    [
+      'a core lib imports a Node built-in',
+      'libs/chain/src/x.ts',
+      "import { readFileSync } from 'node:fs';\nreadFileSync('x');\n",
+      'no-restricted-imports',
+    ],
     ['a core lib uses Buffer', 'libs/chain/src/x.ts', 'export const x = Buffer.alloc(1);\n', 'no-restricted-globals'],
-    ['a core lib reads the clock', 'libs/verify/src/x.ts', 'export const x = Date.now();\n', 'no-restricted-properties'],
+    [
+      'a core lib reads the clock',
+      'libs/verify/src/x.ts',
+      'export const x = Date.now();\n',
+      'no-restricted-properties',
+    ],
     ['the vault imports the record plane', 'apps/vault/src/x.ts', "import '@nd7/journal';\n", NX],
     ['the dashboard imports an edge lib', 'apps/dashboard/src/x.ts', "import '@nd7/signing';\n", NX],
     ['a program imports the test lib', 'apps/vault/src/x.ts', "import '@nd7/testing';\n", NX],
-    ['SQL is made from text', 'apps/vault/src/x.ts', "declare const sql: { unsafe(q: string): void };\nsql.unsafe('x');\n", 'no-restricted-syntax'],
+    [
+      'SQL is made from text',
+      'apps/vault/src/x.ts',
+      "declare const sql: { unsafe(q: string): void };\nsql.unsafe('x');\n",
+      'no-restricted-syntax',
+    ],
   ])('are broken when %s', async (_what, file, code, rule) => {
     expect(await broken(file, code)).toContain(rule);
   });
 
   it('are kept when a core lib imports a core lib', async () => {
-    expect(await broken('libs/verify/src/x.ts', "import { genesis } from '@nd7/chain';\nexport const x = genesis('s');\n")).toEqual([]);
+    expect(
+      await broken('libs/verify/src/x.ts', "import { genesis } from '@nd7/chain';\nexport const x = genesis('s');\n"),
+    ).toEqual([]);
   });
 });

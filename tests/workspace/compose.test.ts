@@ -25,7 +25,9 @@ describe('docker-compose.yml', () => {
   };
 
   it('follows the compose specification', () => {
-    const schema = JSON.parse(readFileSync(join(require.resolve('docker-compose/package.json'), '..', 'schema/compose-spec.json'), 'utf8')) as object;
+    const schema = JSON.parse(
+      readFileSync(join(require.resolve('docker-compose/package.json'), '..', 'schema/compose-spec.json'), 'utf8'),
+    ) as object;
     const ajv = new Ajv({ allErrors: true, unknownFormats: 'ignore' });
     const check = ajv.compile({ ...schema, $schema: 'http://json-schema.org/draft-07/schema#' });
     check(file);
@@ -37,7 +39,8 @@ describe('docker-compose.yml', () => {
       for (const name of Object.keys(service.depends_on ?? {})) expect(Object.keys(file.services)).toContain(name);
       for (const name of service.networks ?? []) expect(Object.keys(file.networks)).toContain(name);
       for (const mount of service.volumes ?? []) expect(Object.keys(file.volumes)).toContain(mount.split(':')[0]);
-      if (service.build?.dockerfile !== undefined) expect(readFileSync(join(root, service.build.dockerfile), 'utf8')).toMatch(/^FROM /m);
+      if (service.build?.dockerfile !== undefined)
+        expect(readFileSync(join(root, service.build.dockerfile), 'utf8')).toMatch(/^FROM /m);
     }
   });
 

@@ -26,14 +26,21 @@ const dir = mkdtempSync(join(tmpdir(), 'nd7-bench-ingest-'));
 const undo = [];
 
 /** What agents write: slices of source code, here of this repository's own. About 1,850 characters, so that an entry has about 2 KB. */
-const sources = globSources(join(root, 'libs')).map((file) => readFileSync(file, 'utf8')).join('');
-const text = (seed) => sources.slice((seed * 7919) % (sources.length - 2000), ((seed * 7919) % (sources.length - 2000)) + 1750);
+const sources = globSources(join(root, 'libs'))
+  .map((file) => readFileSync(file, 'utf8'))
+  .join('');
+const text = (seed) =>
+  sources.slice((seed * 7919) % (sources.length - 2000), ((seed * 7919) % (sources.length - 2000)) + 1750);
 
 function globSources(folder) {
   return readdirSync(folder, { withFileTypes: true }).flatMap((entry) =>
     entry.isDirectory()
-      ? ['node_modules', 'dist', 'kernel'].includes(entry.name) ? [] : globSources(join(folder, entry.name))
-      : entry.name.endsWith('.ts') && !entry.name.includes('.generated.') ? [join(folder, entry.name)] : [],
+      ? ['node_modules', 'dist', 'kernel'].includes(entry.name)
+        ? []
+        : globSources(join(folder, entry.name))
+      : entry.name.endsWith('.ts') && !entry.name.includes('.generated.')
+        ? [join(folder, entry.name)]
+        : [],
   );
 }
 
@@ -61,15 +68,42 @@ class Session {
     while (lines.length < ENTRIES) {
       if (this.count === 0) {
         const cert = toHex(this.machine.sign(certMessage(this.id, this.key.publicKey)));
-        const data = JSON.stringify({ machine: this.machine.publicKey, key: this.key.publicKey, cert, agent: 'claude-code' });
+        const data = JSON.stringify({
+          machine: this.machine.publicKey,
+          key: this.key.publicKey,
+          cert,
+          agent: 'claude-code',
+        });
         lines.push(this.line({ source: 'recorder:nd7', kind: 'session.start', data }));
       } else if (lines.length === ENTRIES - 1 || this.count % 256 === 0) lines.push(this.seal());
-      else lines.push(this.line({ source: 'intent:claude-code', kind: 'tool.before', data: JSON.stringify({ tool_name: 'Write', tool_input: { file_path: '/home/dev/app/src/x.ts', content: text(this.count + this.id.length * 131) } }) }));
+      else
+        lines.push(
+          this.line({
+            source: 'intent:claude-code',
+            kind: 'tool.before',
+            data: JSON.stringify({
+              tool_name: 'Write',
+              tool_input: { file_path: '/home/dev/app/src/x.ts', content: text(this.count + this.id.length * 131) },
+            }),
+          }),
+        );
     }
     const body = Buffer.concat(lines.flatMap((line) => [line, utf8('\n')]));
-    const claim = { origin: this.origin, machine: this.machine.publicKey, session: this.id, from, to: this.count, prev: before, head: this.prev };
+    const claim = {
+      origin: this.origin,
+      machine: this.machine.publicKey,
+      session: this.id,
+      from,
+      to: this.count,
+      prev: before,
+      head: this.prev,
+    };
     const frame = declareContentSize(await compress(body, 1), body.length);
-    return { claim: { ...claim, signature: toBase64(this.machine.sign(claimMessage(claim))) }, frame, bytes: body.length };
+    return {
+      claim: { ...claim, signature: toBase64(this.machine.sign(claimMessage(claim))) },
+      frame,
+      bytes: body.length,
+    };
   }
 }
 
@@ -80,8 +114,16 @@ function nd7(file, args, env) {
 }
 
 async function vaultRound(url, vault, machine, round) {
-  const client = new VaultClient({ url, access: { machine: vault.machine, token: vault.token, signer: machine }, clock: systemClock, random: systemRandom });
-  const sessions = Array.from({ length: SESSIONS }, (_, i) => new Session(machine, vault.origin, `bench-${round}-${i}`));
+  const client = new VaultClient({
+    url,
+    access: { machine: vault.machine, token: vault.token, signer: machine },
+    clock: systemClock,
+    random: systemRandom,
+  });
+  const sessions = Array.from(
+    { length: SESSIONS },
+    (_, i) => new Session(machine, vault.origin, `bench-${round}-${i}`),
+  );
   // Made beforehand: what is measured begins where a recorder has its log on disk.
   const queues = [];
   for (const session of sessions) {
@@ -109,12 +151,36 @@ async function vaultRound(url, vault, machine, round) {
   );
   const seconds = (performance.now() - start) / 1000;
   latencies.sort((a, b) => a - b);
-  return { perSecond: entries / seconds, mb: bytes / 1e6 / seconds, ratio: bytes / wire, p50: latencies[latencies.length >> 1], p99: latencies[Math.floor(latencies.length * 0.99)], entries };
+  return {
+    perSecond: entries / seconds,
+    mb: bytes / 1e6 / seconds,
+    ratio: bytes / wire,
+    p50: latencies[latencies.length >> 1],
+    p99: latencies[Math.floor(latencies.length * 0.99)],
+    entries,
+  };
 }
 
 function pgbenchRound(pgbench, url, script) {
   const { host, port, username, database } = connectOptions(url);
-  const args = ['-n', '-c', '4', '-j', '2', '-T', String(SECONDS), '-f', script, '-h', host, '-p', String(port), '-U', username, database];
+  const args = [
+    '-n',
+    '-c',
+    '4',
+    '-j',
+    '2',
+    '-T',
+    String(SECONDS),
+    '-f',
+    script,
+    '-h',
+    host,
+    '-p',
+    String(port),
+    '-U',
+    username,
+    database,
+  ];
   const run = spawnSync(pgbench, args, { encoding: 'utf8' });
   const tps = /tps = ([0-9.]+)/.exec(run.stdout)?.[1];
   if (tps === undefined) throw new Error(`pgbench: ${run.stderr}`);
@@ -128,27 +194,45 @@ try {
   undo.push(() => db.stop());
   const port = 4900 + Math.floor(Math.random() * 90);
   const env = {
-    ...process.env, NODE_ENV: 'production', ND7_DATABASE_URL: db.url, ND7_VAULT_NAME: 'bench.localhost', ND7_VAULT_PORT: String(port),
-    ND7_VAULT_KEYS: join(dir, 'keys'), ND7_VAULT_PUBLIC_URL: `http://127.0.0.1:${port}`, ND7_HOME: join(dir, 'home'), ND7_VAULT_MAX_INGESTS: String(SESSIONS),
+    ...process.env,
+    NODE_ENV: 'production',
+    ND7_DATABASE_URL: db.url,
+    ND7_VAULT_NAME: 'bench.localhost',
+    ND7_VAULT_PORT: String(port),
+    ND7_VAULT_KEYS: join(dir, 'keys'),
+    ND7_VAULT_PUBLIC_URL: `http://127.0.0.1:${port}`,
+    ND7_HOME: join(dir, 'home'),
+    ND7_VAULT_MAX_INGESTS: String(SESSIONS),
   };
   const url = env.ND7_VAULT_PUBLIC_URL;
   nd7('apps/vault/bin/nd7-vault.js', ['migrate'], env);
-  const service = spawn(process.execPath, [join(root, 'apps/vault/bin/nd7-vault.js'), 'serve'], { env, stdio: 'ignore' });
+  const service = spawn(process.execPath, [join(root, 'apps/vault/bin/nd7-vault.js'), 'serve'], {
+    env,
+    stdio: 'ignore',
+  });
   undo.push(() => new Promise((done) => (service.once('exit', done), service.kill('SIGTERM'))));
   for (;;) {
     if ((await fetch(`${url}/readyz`).catch(() => undefined))?.ok) break;
     await new Promise((next) => setTimeout(next, 100));
   }
   nd7('apps/vault/bin/nd7-vault.js', ['team', 'create', 'bench'], env);
-  const { token } = JSON.parse(nd7('apps/vault/bin/nd7-vault.js', ['enrolment', 'create', '--team', 'bench', '--json'], env));
+  const { token } = JSON.parse(
+    nd7('apps/vault/bin/nd7-vault.js', ['enrolment', 'create', '--team', 'bench', '--json'], env),
+  );
   nd7('apps/agent/bin/nd7.js', ['enrol', url, token], env);
   const vault = readVaultFile(env.ND7_HOME);
   const machine = loadKeyFile(join(env.ND7_HOME, 'keys/machine.key'));
 
   const sql = postgres({ ...connectOptions(db.url), onnotice: () => undefined });
   await sql`create table bench_entry (id bigserial primary key, session text not null, seq bigint not null, line text not null)`;
-  const rows = Array.from({ length: 64 }, (_, i) => `('s', ${i}, '${text(i).padEnd(2000, ' ').replaceAll("'", "''").replaceAll(':', '.')}')`).join(',');
-  writeFileSync(join(dir, 'rows.sql'), `BEGIN;\nINSERT INTO bench_entry (session, seq, line) VALUES ${rows};\nCOMMIT;\n`);
+  const rows = Array.from(
+    { length: 64 },
+    (_, i) => `('s', ${i}, '${text(i).padEnd(2000, ' ').replaceAll("'", "''").replaceAll(':', '.')}')`,
+  ).join(',');
+  writeFileSync(
+    join(dir, 'rows.sql'),
+    `BEGIN;\nINSERT INTO bench_entry (session, seq, line) VALUES ${rows};\nCOMMIT;\n`,
+  );
   undo.push(() => sql.end());
 
   const results = { vault: [], pgbench: [] };
@@ -157,11 +241,16 @@ try {
     if (pgbench !== undefined) results.pgbench.push(pgbenchRound(pgbench, db.url, join(dir, 'rows.sql')));
     const run = await vaultRound(url, vault, machine, round);
     results.vault.push(run);
-    console.log(`  round ${round + 1}: vault ${Math.round(run.perSecond).toLocaleString('en')} entries/s (${run.mb.toFixed(0)} MB/s raw, zstd ${run.ratio.toFixed(1)} ×, PUT answered with its receipt p50 ${run.p50.toFixed(0)} ms p99 ${run.p99.toFixed(0)} ms, ${SESSIONS} sessions at once)${pgbench === undefined ? '' : ` · pgbench ${Math.round(results.pgbench[round]).toLocaleString('en')} rows/s`}`);
+    console.log(
+      `  round ${round + 1}: vault ${Math.round(run.perSecond).toLocaleString('en')} entries/s (${run.mb.toFixed(0)} MB/s raw, zstd ${run.ratio.toFixed(1)} ×, PUT answered with its receipt p50 ${run.p50.toFixed(0)} ms p99 ${run.p99.toFixed(0)} ms, ${SESSIONS} sessions at once)${pgbench === undefined ? '' : ` · pgbench ${Math.round(results.pgbench[round]).toLocaleString('en')} rows/s`}`,
+    );
   }
   const median = (list) => [...list].sort((a, b) => a - b)[list.length >> 1];
   if (pgbench === undefined) console.log('  pgbench is not installed: no ratio');
-  else console.log(`  ratio ${(median(results.vault.map((r) => r.perSecond)) / median(results.pgbench)).toFixed(2)} × (must be ≥ 2)`);
+  else
+    console.log(
+      `  ratio ${(median(results.vault.map((r) => r.perSecond)) / median(results.pgbench)).toFixed(2)} × (must be ≥ 2)`,
+    );
 } finally {
   for (const one of undo.reverse()) await one();
   rmSync(dir, { recursive: true, force: true });

@@ -24,7 +24,9 @@ export async function main(root: string, args: readonly string[]): Promise<numbe
   }
   const [cpu] = cpus();
   const load = loadavg()[0] ?? 0;
-  say(`${cpus().length} × ${cpu?.model ?? 'unknown'} · ${Math.round(totalmem() / 1e9)} GB · Node ${process.version} · load ${load.toFixed(2)}`);
+  say(
+    `${cpus().length} × ${cpu?.model ?? 'unknown'} · ${Math.round(totalmem() / 1e9)} GB · Node ${process.version} · load ${load.toFixed(2)}`,
+  );
   if (load > 0.7) say(paint('yellow', 'The machine is not quiet: trust the ratios, not the figures.'));
   let worst = 0;
   for (const name of wanted) {

@@ -11,6 +11,8 @@ export function capturedSession(root: string, scenario: string): { session: stri
     .sort();
   if (names.length === 0) throw new Error(`no capture called ${scenario} in tests/captures/claude-code`);
   const session = randomUUID();
-  const payloads = names.map((name) => readFileSync(join(folder, name), 'utf8').replace(/("session_id":\s*")[^"]*"/, `$1${session}"`));
+  const payloads = names.map((name) =>
+    readFileSync(join(folder, name), 'utf8').replace(/("session_id":\s*")[^"]*"/, `$1${session}"`),
+  );
   return { session, payloads };
 }

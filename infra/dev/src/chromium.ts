@@ -18,7 +18,8 @@ function isProgram(path: string): boolean {
 
 function installed(): string | undefined {
   const folders = [...(process.env['PATH'] ?? '').split(delimiter), '/usr/bin', '/snap/bin'];
-  for (const name of NAMES) for (const folder of folders) if (folder !== '' && isProgram(join(folder, name))) return join(folder, name);
+  for (const name of NAMES)
+    for (const folder of folders) if (folder !== '' && isProgram(join(folder, name))) return join(folder, name);
   const mac = '/Applications/Google Chrome.app/Contents/MacOS/Google Chrome';
   return isProgram(mac) ? mac : undefined;
 }

@@ -7,5 +7,8 @@ import type { Stack } from './stack.js';
 export function sayToHook(stack: Pick<Stack, 'home' | 'programs'>, payload: string): Promise<Result> {
   const shim = join(stack.home, 'bin', 'nd7-shim');
   if (!existsSync(shim)) return stack.programs.nd7(['hook', '--agent', 'claude-code'], payload);
-  return runProgram(shim, ['--home', stack.home, '--agent', 'claude-code'], { env: stack.programs.env, input: payload });
+  return runProgram(shim, ['--home', stack.home, '--agent', 'claude-code'], {
+    env: stack.programs.env,
+    input: payload,
+  });
 }

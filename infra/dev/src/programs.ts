@@ -10,16 +10,28 @@ export interface Result {
 }
 
 /** Runs a program to its end. `input` goes to its stdin. */
-export function runProgram(command: string, args: readonly string[], options: { env?: NodeJS.ProcessEnv; cwd?: string; input?: string | Uint8Array } = {}): Promise<Result> {
+export function runProgram(
+  command: string,
+  args: readonly string[],
+  options: { env?: NodeJS.ProcessEnv; cwd?: string; input?: string | Uint8Array } = {},
+): Promise<Result> {
   return new Promise((done, fail) => {
-    const child = spawn(command, args, { cwd: options.cwd, env: options.env ?? process.env, stdio: ['pipe', 'pipe', 'pipe'] });
+    const child = spawn(command, args, {
+      cwd: options.cwd,
+      env: options.env ?? process.env,
+      stdio: ['pipe', 'pipe', 'pipe'],
+    });
     const out: Buffer[] = [];
     const err: Buffer[] = [];
     child.stdout.on('data', (chunk: Buffer) => out.push(chunk));
     child.stderr.on('data', (chunk: Buffer) => err.push(chunk));
     child.once('error', fail);
     child.once('close', (code, signal) =>
-      done({ code: code ?? (signal === null ? 1 : 128), stdout: Buffer.concat(out).toString('utf8'), stderr: Buffer.concat(err).toString('utf8') }),
+      done({
+        code: code ?? (signal === null ? 1 : 128),
+        stdout: Buffer.concat(out).toString('utf8'),
+        stderr: Buffer.concat(err).toString('utf8'),
+      }),
     );
     child.stdin.on('error', () => undefined); // it may end without reading
     child.stdin.end(options.input ?? '');

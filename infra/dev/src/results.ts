@@ -14,7 +14,12 @@ export interface Results {
 
 /** The parts of jest's --json report that count. */
 interface JestReport {
-  testResults: { name: string; status: string; message?: string; assertionResults: { fullName: string; status: string }[] }[];
+  testResults: {
+    name: string;
+    status: string;
+    message?: string;
+    assertionResults: { fullName: string; status: string }[];
+  }[];
 }
 
 /** Every test-results.json of the workspace's projects. */

@@ -32,7 +32,11 @@ export function editOneByte(home: string, session: string, seq: number): void {
  * Rewrites a session so that it verifies again: `change` gets each line's text after the link and answers with what shall
  * stand there. Returns the new head.
  */
-export function rewriteChain(home: string, session: string, change: (seq: number, rest: string) => string): { entries: number; hash: string } {
+export function rewriteChain(
+  home: string,
+  session: string,
+  change: (seq: number, rest: string) => string,
+): { entries: number; hash: string } {
   const machine = loadKeyFile(join(home, 'keys', 'machine.key'));
   let key = generateKeyPair();
   let prev = genesis(session);
@@ -41,11 +45,15 @@ export function rewriteChain(home: string, session: string, change: (seq: number
     let rest = line.replace(PREFIX, '');
     if (seq === 0) {
       const cert = toHex(machine.sign(certMessage(session, key.publicKey)));
-      rest = rest.replace(/"key":"[0-9a-f]{64}"/, `"key":"${key.publicKey}"`).replace(/"cert":"[0-9a-f]{128}"/, `"cert":"${cert}"`);
+      rest = rest
+        .replace(/"key":"[0-9a-f]{64}"/, `"key":"${key.publicKey}"`)
+        .replace(/"cert":"[0-9a-f]{128}"/, `"cert":"${cert}"`);
     } else if (/"source":"recorder:nd7","kind":"seal"/.test(rest)) {
       const next = generateKeyPair();
       const sig = toHex(key.sign(sealMessage(session, seq, prev, next.publicKey)));
-      rest = rest.replace(/"next":"[0-9a-f]{64}"/, `"next":"${next.publicKey}"`).replace(/"sig":"[0-9a-f]{128}"/, `"sig":"${sig}"`);
+      rest = rest
+        .replace(/"next":"[0-9a-f]{64}"/, `"next":"${next.publicKey}"`)
+        .replace(/"sig":"[0-9a-f]{128}"/, `"sig":"${sig}"`);
       key = next;
       seals += 1;
     } else {
@@ -57,7 +65,10 @@ export function rewriteChain(home: string, session: string, change: (seq: number
   });
   const text = `${lines.join('\n')}\n`;
   writeFileSync(logFile(home, session), text);
-  writeFileSync(join(home, 'sessions', session, 'head.json'), formatHeadFile({ entries: lines.length, hash: prev, bytes: utf8(text).length }));
+  writeFileSync(
+    join(home, 'sessions', session, 'head.json'),
+    formatHeadFile({ entries: lines.length, hash: prev, bytes: utf8(text).length }),
+  );
   const keys = join(home, 'keys', 'sessions', session);
   for (const name of readdirSync(keys)) rmSync(join(keys, name));
   writeFileSync(join(keys, `${seals}.key`), key.pem(), { mode: 0o600 });

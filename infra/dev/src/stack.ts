@@ -99,7 +99,12 @@ export async function bringUp(options: StackOptions): Promise<Stack> {
     if (options.fresh) await forget(root, dataDir);
     const database = await step(
       'PostgreSQL',
-      () => startPostgres({ dataDir: join(dataDir, 'postgres'), durable: options.durable, ...(options.rung === undefined ? {} : { rung: options.rung }) }),
+      () =>
+        startPostgres({
+          dataDir: join(dataDir, 'postgres'),
+          durable: options.durable,
+          ...(options.rung === undefined ? {} : { rung: options.rung }),
+        }),
       (found) => found.description,
     );
     undo.push(() => database.stop());
@@ -120,10 +125,16 @@ async function forget(root: string, dataDir: string): Promise<void> {
       rmSync(clusterFolder(join(dataDir, 'postgres', `${rung}-${major}`)), { recursive: true, force: true });
     }
   }
-  for (const name of ['postgres', 'keys', 'home', 'state.json', 'vault.log', 'claude-settings.json']) rmSync(join(dataDir, name), { recursive: true, force: true });
+  for (const name of ['postgres', 'keys', 'home', 'state.json', 'vault.log', 'claude-settings.json'])
+    rmSync(join(dataDir, name), { recursive: true, force: true });
 }
 
-async function bringUpVault(options: StackOptions, database: RunningPostgres, undo: (() => Promise<void> | void)[], stop: () => Promise<void>): Promise<Stack> {
+async function bringUpVault(
+  options: StackOptions,
+  database: RunningPostgres,
+  undo: (() => Promise<void> | void)[],
+  stop: () => Promise<void>,
+): Promise<Stack> {
   const { root, dataDir } = options;
   const port = await freePort(options.port);
   const url = `http://127.0.0.1:${port}`;
@@ -148,12 +159,28 @@ async function bringUpVault(options: StackOptions, database: RunningPostgres, un
   });
   const service = Service.start(join(root, 'apps/vault/bin/nd7-vault.js'), ['serve'], vaultEnv, vaultLog);
   undo.push(() => service.stop());
-  await step('Vault and dashboard', () => ready(url, service), () => url);
+  await step(
+    'Vault and dashboard',
+    () => ready(url, service),
+    () => url,
+  );
 
-  const reader = await step('Team', () => team(programs, join(dataDir, 'state.json')), () => TEAM);
+  const reader = await step(
+    'Team',
+    () => team(programs, join(dataDir, 'state.json')),
+    () => TEAM,
+  );
   undo.push(async () => void (await programs.nd7(['recorder', '--stop'])));
-  const pinned = await step('This machine, enrolled', () => enrol(programs, home, url), (vault) => `${vault.machine.slice(0, 12)}…, vault key pinned`);
-  await step('Hooks, attached to a settings file of this demo', () => attach(programs, join(dataDir, 'claude-settings.json')), (how) => how);
+  const pinned = await step(
+    'This machine, enrolled',
+    () => enrol(programs, home, url),
+    (vault) => `${vault.machine.slice(0, 12)}…, vault key pinned`,
+  );
+  await step(
+    'Hooks, attached to a settings file of this demo',
+    () => attach(programs, join(dataDir, 'claude-settings.json')),
+    (how) => how,
+  );
   return { programs, url, team: TEAM, reader, ...pinned, home, vaultLog, vaultEnv, stop };
 }
 
@@ -182,7 +209,9 @@ async function team(programs: Programs, statePath: string): Promise<string> {
 async function attach(programs: Programs, settings: string): Promise<string> {
   const result = await programs.nd7(['init', '--settings', settings, '--yes']);
   if (result.code !== 0) throw new Error(problem(result));
-  return existsSync(join(programs.env['ND7_HOME'] ?? '', 'bin', 'nd7-shim')) ? 'a native shim' : 'Node processes (no C compiler here, so no shim)';
+  return existsSync(join(programs.env['ND7_HOME'] ?? '', 'bin', 'nd7-shim'))
+    ? 'a native shim'
+    : 'Node processes (no C compiler here, so no shim)';
 }
 
 interface Pinned {

@@ -3,7 +3,7 @@ import { existsSync, readFileSync } from 'node:fs';
 import { homedir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { parseArgs } from 'node:util';
-import { RUNGS, type Rung } from '@nd7/postgres';
+import { RUNGS } from '@nd7/postgres';
 import { capturedSession } from './captures.js';
 import { problem, type Programs } from './programs.js';
 import { sayToHook } from './hook.js';
@@ -32,7 +32,13 @@ export async function main(root: string, args: readonly string[]): Promise<numbe
   try {
     ({ values } = parseArgs({
       args: [...args],
-      options: { fresh: { type: 'boolean' }, postgres: { type: 'string' }, port: { type: 'string' }, once: { type: 'boolean' }, help: { type: 'boolean', short: 'h' } },
+      options: {
+        fresh: { type: 'boolean' },
+        postgres: { type: 'string' },
+        port: { type: 'string' },
+        once: { type: 'boolean' },
+        help: { type: 'boolean', short: 'h' },
+      },
     }));
   } catch (error) {
     process.stderr.write(`nd7: ${(error as Error).message}\n${HELP}\n`);
@@ -53,7 +59,14 @@ export async function main(root: string, args: readonly string[]): Promise<numbe
   });
   let stack: Stack | undefined;
   try {
-    stack = await bringUp({ root, dataDir: devDir(root), port, fresh: values.fresh === true, durable: true, ...(rung === undefined ? {} : { rung }) });
+    stack = await bringUp({
+      root,
+      dataDir: devDir(root),
+      port,
+      fresh: values.fresh === true,
+      durable: true,
+      ...(rung === undefined ? {} : { rung }),
+    });
     const link = await walk(root, stack);
     if (values.once !== true) {
       say(`\n${paint('dim', 'Ctrl-C ends it; the data stays in .nd7-dev and the next start goes on with it.')}`);
@@ -63,7 +76,8 @@ export async function main(root: string, args: readonly string[]): Promise<numbe
     }
     return 0;
   } catch (error) {
-    if (!(error instanceof StepFailed)) process.stderr.write(`nd7: ${error instanceof Error ? error.message : String(error)}\n`);
+    if (!(error instanceof StepFailed))
+      process.stderr.write(`nd7: ${error instanceof Error ? error.message : String(error)}\n`);
     const log = join(devDir(root), 'vault.log');
     if (existsSync(log)) process.stderr.write(`The vault's log is ${log}; \`npm start -- --fresh\` begins anew.\n`);
     return 1;
@@ -78,9 +92,21 @@ async function walk(root: string, stack: Stack): Promise<string> {
   for (const scenario of SCENARIOS) {
     const { session, payloads } = capturedSession(root, scenario);
     last = session;
-    await step(`Recorded: real hook payloads of Claude Code (${scenario})`, () => record(stack, payloads), () => `${payloads.length} payloads, session ${session}`);
-    await step('Shipped to the vault, receipts checked', () => ship(stack.programs, session), (shipped) => shipped);
-    await step('Re-verified: chain, seals, receipts', () => verify(stack.programs, session), (words) => words);
+    await step(
+      `Recorded: real hook payloads of Claude Code (${scenario})`,
+      () => record(stack, payloads),
+      () => `${payloads.length} payloads, session ${session}`,
+    );
+    await step(
+      'Shipped to the vault, receipts checked',
+      () => ship(stack.programs, session),
+      (shipped) => shipped,
+    );
+    await step(
+      'Re-verified: chain, seals, receipts',
+      () => verify(stack.programs, session),
+      (words) => words,
+    );
   }
   const query = `#token=${encodeURIComponent(stack.reader)}&pin=${encodeURIComponent(stack.vkey)}`;
   const path = `/machines/${stack.machine}/sessions/${last}`;
@@ -117,7 +143,9 @@ async function record(stack: Stack, payloads: readonly string[]): Promise<void> 
 }
 
 async function ship(programs: Programs, session: string): Promise<string> {
-  const { sessions } = (await programs.json('nd7', ['ship', session])) as { sessions: { entries: number; acknowledged: number }[] };
+  const { sessions } = (await programs.json('nd7', ['ship', session])) as {
+    sessions: { entries: number; acknowledged: number }[];
+  };
   const [shipped] = sessions;
   if (shipped === undefined) throw new Error('nothing was shipped');
   return `${shipped.acknowledged} of ${shipped.entries} entries under receipts`;

@@ -12,12 +12,18 @@ export function duration(ms: number): string {
 }
 
 /** Runs one step and prints `✓ what: result (time)`; a failure is printed and thrown on. */
-export async function step<T>(what: string, work: () => Promise<T>, result: (value: T) => string = () => ''): Promise<T> {
+export async function step<T>(
+  what: string,
+  work: () => Promise<T>,
+  result: (value: T) => string = () => '',
+): Promise<T> {
   const start = performance.now();
   try {
     const value = await work();
     const text = result(value);
-    say(`${paint('green', '✓')} ${what}${text === '' ? '' : `: ${text}`} ${paint('dim', `(${duration(performance.now() - start)})`)}`);
+    say(
+      `${paint('green', '✓')} ${what}${text === '' ? '' : `: ${text}`} ${paint('dim', `(${duration(performance.now() - start)})`)}`,
+    );
     return value;
   } catch (error) {
     say(`${paint('red', '✗')} ${what}: ${error instanceof Error ? error.message : String(error)}`);

@@ -20,7 +20,11 @@ export async function main(root: string, args: readonly string[]): Promise<numbe
     parsed = parseArgs({
       args: [...args],
       allowPositionals: true,
-      options: { 'skip-lint': { type: 'boolean' }, 'no-cache': { type: 'boolean' }, help: { type: 'boolean', short: 'h' } },
+      options: {
+        'skip-lint': { type: 'boolean' },
+        'no-cache': { type: 'boolean' },
+        help: { type: 'boolean', short: 'h' },
+      },
     });
   } catch (error) {
     process.stderr.write(`nd7: ${(error as Error).message}\n${HELP}\n`);
@@ -33,13 +37,21 @@ export async function main(root: string, args: readonly string[]): Promise<numbe
   const start = performance.now();
   for (const file of resultFiles(root)) rmSync(file);
   const chromium = await findChromium(root);
-  say(chromium === undefined ? paint('yellow', 'No Chromium could be had: the browser tests are skipped.') : `Chromium: ${chromium}`);
+  say(
+    chromium === undefined
+      ? paint('yellow', 'No Chromium could be had: the browser tests are skipped.')
+      : `Chromium: ${chromium}`,
+  );
 
   const env = { ...process.env, NX_DAEMON: 'false', ...(chromium === undefined ? {} : { ND7_CHROMIUM: chromium }) };
   const only = parsed.positionals.length === 0 ? [] : ['-p', parsed.positionals.join(',')];
   const cache = parsed.values['no-cache'] === true ? ['--skip-nx-cache'] : [];
   const targets = parsed.values['skip-lint'] === true ? ['test'] : ['lint', 'typecheck', 'test'];
-  const checks = await nx(root, ['run-many', '-t', ...targets, ...only, ...cache, '--nxBail=false', '--outputStyle=static'], env);
+  const checks = await nx(
+    root,
+    ['run-many', '-t', ...targets, ...only, ...cache, '--nxBail=false', '--outputStyle=static'],
+    env,
+  );
 
   const results = collectResults(root);
   // A lint or type error has no test of its own, and a suite that could not start has no results: neither may pass unseen.
@@ -53,7 +65,11 @@ export async function main(root: string, args: readonly string[]): Promise<numbe
 
 function nx(root: string, args: readonly string[], env: NodeJS.ProcessEnv): Promise<number> {
   return new Promise((done) => {
-    const child = spawn(process.execPath, ['node_modules/nx/dist/bin/nx.js', ...args], { cwd: root, env, stdio: 'inherit' });
+    const child = spawn(process.execPath, ['node_modules/nx/dist/bin/nx.js', ...args], {
+      cwd: root,
+      env,
+      stdio: 'inherit',
+    });
     const forward = (signal: NodeJS.Signals): void => void child.kill(signal);
     process.on('SIGINT', forward).on('SIGTERM', forward);
     child.once('error', () => done(1));

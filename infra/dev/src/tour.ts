@@ -17,7 +17,10 @@ const HELP = `npm run tour [-- OPTIONS]   record a session, rewrite it, and see 
   --help       this text`;
 
 export async function main(root: string, args: readonly string[]): Promise<number> {
-  const { values } = parseArgs({ args: [...args], options: { pause: { type: 'string' }, stay: { type: 'boolean' }, help: { type: 'boolean', short: 'h' } } });
+  const { values } = parseArgs({
+    args: [...args],
+    options: { pause: { type: 'string' }, stay: { type: 'boolean' }, help: { type: 'boolean', short: 'h' } },
+  });
   if (values.help === true) {
     say(HELP);
     return 0;
@@ -29,7 +32,13 @@ export async function main(root: string, args: readonly string[]): Promise<numbe
   let stop: (() => Promise<void>) | undefined;
   try {
     say(paint('bold', 'A vault, a database and a machine to try it on'));
-    const stack = await bringUp({ root, dataDir, port: Number(process.env['ND7_PORT'] ?? 4170) + 1, fresh: true, durable: false });
+    const stack = await bringUp({
+      root,
+      dataDir,
+      port: Number(process.env['ND7_PORT'] ?? 4170) + 1,
+      fresh: true,
+      durable: false,
+    });
     stop = stack.stop;
     const scenes = new Scenes(stack.programs, Number(values.pause ?? 0));
     await play(root, stack, scenes);
@@ -42,7 +51,8 @@ export async function main(root: string, args: readonly string[]): Promise<numbe
     }
     return scenes.surprises === 0 ? 0 : 1;
   } catch (error) {
-    if (!(error instanceof StepFailed)) process.stderr.write(`nd7: ${error instanceof Error ? error.message : String(error)}\n`);
+    if (!(error instanceof StepFailed))
+      process.stderr.write(`nd7: ${error instanceof Error ? error.message : String(error)}\n`);
     return 1;
   } finally {
     await stop?.();
@@ -76,7 +86,9 @@ class Scenes {
     for (const line of `${result.stdout}${result.stderr}`.trimEnd().split('\n')) say(`   ${line}`);
     const text = result.stdout + result.stderr;
     if (result.code !== expected.code || (expected.says !== undefined && !expected.says.test(text))) {
-      this.surprise(`exit ${expected.code}${expected.says === undefined ? '' : ` and ${String(expected.says)}`}, got exit ${result.code}`);
+      this.surprise(
+        `exit ${expected.code}${expected.says === undefined ? '' : ` and ${String(expected.says)}`}, got exit ${result.code}`,
+      );
     }
     return result;
   }
@@ -107,11 +119,18 @@ async function play(root: string, stack: Stack, scenes: Scenes): Promise<void> {
   await scenes.title(`One byte of entry ${target} is changed on disk`);
   await programs.nd7(['recorder', '--stop']);
   editOneByte(home, session, target);
-  await scenes.run(['verify', session], { code: 1, says: new RegExp(`\\b${target + 1}\\b.*wrong-prev|wrong-prev.*\\b${target + 1}\\b`, 's') });
+  await scenes.run(['verify', session], {
+    code: 1,
+    says: new RegExp(`\\b${target + 1}\\b.*wrong-prev|wrong-prev.*\\b${target + 1}\\b`, 's'),
+  });
 
-  await scenes.title('A better forger: the whole chain, every seal and the head are written anew with the machine’s own key');
+  await scenes.title(
+    'A better forger: the whole chain, every seal and the head are written anew with the machine’s own key',
+  );
   cpSync(join(original, 'log.jsonl'), join(home, 'sessions', session, 'log.jsonl'));
-  rewriteChain(home, session, (seq, rest) => (seq === target ? rest.replace(/"command":"[^"]*/, '"command":"echo nothing to see here') : rest));
+  rewriteChain(home, session, (seq, rest) =>
+    seq === target ? rest.replace(/"command":"[^"]*/, '"command":"echo nothing to see here') : rest,
+  );
   say('   The local chain is whole again, and says what that is worth:');
   await scenes.run(['verify', session], { code: 0, says: /local head|rests on/i });
 
@@ -143,7 +162,11 @@ async function showIncident(stack: Stack, session: string, scenes: Scenes): Prom
   const answer = await fetch(`${stack.url}/v1/incidents`, { headers: { authorization: `Bearer ${stack.reader}` } });
   const { incidents } = (await answer.json()) as { incidents: Incident[] };
   const fork = incidents.find((one) => one.kind === 'fork' && one.session === session);
-  if (fork?.claims?.length !== 2) return scenes.surprise(`no fork incident with two claims: ${JSON.stringify(incidents)}`);
+  if (fork?.claims?.length !== 2)
+    return scenes.surprise(`no fork incident with two claims: ${JSON.stringify(incidents)}`);
   say(`   incident ${fork.id}: fork at ${String(fork.count)} entries, leaf ${String(fork.leaf_index)} of the log`);
-  for (const claim of fork.claims) say(`   claim of entries ${claim.from} to ${claim.to}: prev ${claim.prev.slice(0, 16)}… head ${claim.head.slice(0, 16)}…`);
+  for (const claim of fork.claims)
+    say(
+      `   claim of entries ${claim.from} to ${claim.to}: prev ${claim.prev.slice(0, 16)}… head ${claim.head.slice(0, 16)}…`,
+    );
 }

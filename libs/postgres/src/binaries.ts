@@ -18,7 +18,10 @@ export const OLDEST_MAJOR = 15;
 function versionOf(bin: string): Binaries | undefined {
   try {
     accessSync(join(bin, 'initdb'), constants.X_OK);
-    const text = execFileSync(join(bin, 'postgres'), ['--version'], { encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'] });
+    const text = execFileSync(join(bin, 'postgres'), ['--version'], {
+      encoding: 'utf8',
+      stdio: ['ignore', 'pipe', 'ignore'],
+    });
     const found = /(\d+)(?:\.\d+)?/.exec(text);
     if (found === null) return undefined;
     return { bin, version: found[0], major: Number(found[1]) };
@@ -38,7 +41,9 @@ function installedFolders(env: NodeJS.ProcessEnv): string[] {
     }
   }
   found.sort((a, b) => b.localeCompare(a, 'en', { numeric: true }));
-  const path = (env['PATH'] ?? '').split(delimiter).filter((folder) => folder !== '' && existsSync(join(folder, 'postgres')));
+  const path = (env['PATH'] ?? '')
+    .split(delimiter)
+    .filter((folder) => folder !== '' && existsSync(join(folder, 'postgres')));
   return [...(env['PG_BIN'] === undefined ? [] : [env['PG_BIN']]), ...path, ...found];
 }
 

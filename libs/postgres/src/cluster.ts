@@ -1,6 +1,16 @@
 // One PostgreSQL cluster of our own: made with initdb, reached over a Unix socket, ended with us.
 import { execFile, spawn, type ChildProcess } from 'node:child_process';
-import { chmodSync, chownSync, cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statSync } from 'node:fs';
+import {
+  chmodSync,
+  chownSync,
+  cpSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  statSync,
+} from 'node:fs';
 import { createHash } from 'node:crypto';
 import { connect } from 'node:net';
 import { tmpdir } from 'node:os';
@@ -57,7 +67,10 @@ function refuseForeign(dataDir: string, user: { uid: number } | undefined): void
   const owner = existsSync(dataDir) ? statSync(dataDir).uid : undefined;
   const wanted = user?.uid ?? process.getuid?.();
   if (owner !== undefined && wanted !== undefined && owner !== wanted) {
-    throw new PostgresError('start', `${dataDir} belongs to uid ${owner}, not to uid ${wanted} that runs the server: remove it and start again`);
+    throw new PostgresError(
+      'start',
+      `${dataDir} belongs to uid ${owner}, not to uid ${wanted} that runs the server: remove it and start again`,
+    );
   }
 }
 
@@ -66,12 +79,34 @@ function own(path: string, user: { uid: number; gid: number } | undefined): void
   if (user !== undefined) chownSync(path, user.uid, user.gid);
 }
 
-function runInitdb(bin: string, dataDir: string, durable: boolean, user: { uid: number; gid: number } | undefined): Promise<void> {
-  const args = ['-D', dataDir, '-U', 'postgres', '-A', 'trust', '-E', 'UTF8', '--locale=C', ...(durable ? [] : ['--no-sync'])];
+function runInitdb(
+  bin: string,
+  dataDir: string,
+  durable: boolean,
+  user: { uid: number; gid: number } | undefined,
+): Promise<void> {
+  const args = [
+    '-D',
+    dataDir,
+    '-U',
+    'postgres',
+    '-A',
+    'trust',
+    '-E',
+    'UTF8',
+    '--locale=C',
+    ...(durable ? [] : ['--no-sync']),
+  ];
   return new Promise((done, fail) => {
     execFile(join(bin, 'initdb'), args, { cwd: '/', ...user, env: serverEnv(bin) }, (error, _out, stderr) => {
       if (error === null) done();
-      else fail(new PostgresError('initdb', `initdb could not make a cluster in ${dataDir}: ${stderr.trim() || error.message}`));
+      else
+        fail(
+          new PostgresError(
+            'initdb',
+            `initdb could not make a cluster in ${dataDir}: ${stderr.trim() || error.message}`,
+          ),
+        );
     });
   });
 }
@@ -134,7 +169,13 @@ async function runServer(place: ServerPlace): Promise<Cluster> {
   const setpriv = ['/usr/bin/setpriv', '/bin/setpriv'].find((path) => existsSync(path));
   const child =
     setpriv === undefined
-      ? spawn(server, args, { cwd: '/', ...place.user, env: serverEnv(place.bin), stdio: ['ignore', 'pipe', 'pipe'], detached: true })
+      ? spawn(server, args, {
+          cwd: '/',
+          ...place.user,
+          env: serverEnv(place.bin),
+          stdio: ['ignore', 'pipe', 'pipe'],
+          detached: true,
+        })
       : spawn(setpriv, ['--pdeathsig', 'INT', server, ...args], {
           cwd: '/',
           ...place.user,

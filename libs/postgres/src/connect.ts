@@ -14,8 +14,10 @@ export interface ConnectOptions {
  * or as the parameter `host`) is the folder of a Unix socket. Throws a TypeError that does not repeat the password.
  */
 export function connectOptions(text: string): ConnectOptions {
-  const parts = /^postgres(?:ql)?:\/\/(?:([^:@/?]*)(?::([^@/?]*))?@)?([^:/?]*)(?::(\d+))?(?:\/([^?]*))?(?:\?(.*))?$/.exec(text);
-  if (parts === null) throw new TypeError('not a PostgreSQL URL: it must look like postgres://user:password@host:5432/database');
+  const parts =
+    /^postgres(?:ql)?:\/\/(?:([^:@/?]*)(?::([^@/?]*))?@)?([^:/?]*)(?::(\d+))?(?:\/([^?]*))?(?:\?(.*))?$/.exec(text);
+  if (parts === null)
+    throw new TypeError('not a PostgreSQL URL: it must look like postgres://user:password@host:5432/database');
   const decode = (part: string | undefined): string => decodeURIComponent(part ?? '');
   const query = new URLSearchParams(parts[6] ?? '');
   const username = decode(parts[1]) || (query.get('user') ?? 'postgres');

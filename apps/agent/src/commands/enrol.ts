@@ -51,7 +51,12 @@ async function run(io: Io, url: string, token: string, options: Options): Promis
     io.out(`            pinned: receipts by any other key are refused`);
     io.out(`  machine   ${vault.machine}, called ${options.name}`);
     io.out(receipt === undefined ? '  receipt   not published yet' : '  receipt   of the enrolment, verified');
-    io.out(io.paint('dim', 'What is recorded from now on is shipped by the recorder; `nd7 ship` ships what was recorded before.'));
+    io.out(
+      io.paint(
+        'dim',
+        'What is recorded from now on is shipped by the recorder; `nd7 ship` ships what was recorded before.',
+      ),
+    );
   } catch (error) {
     throw asCliError(error);
   }

@@ -10,7 +10,9 @@ interface Options {
 export function register(program: Command, io: Io): void {
   program
     .command('receipt')
-    .description('show the receipts of a session: what the vault signed, where it stands in its log, and whether it holds')
+    .description(
+      'show the receipts of a session: what the vault signed, where it stands in its log, and whether it holds',
+    )
     .argument('<session>', 'a session id or its beginning')
     .option('--entries <n>', 'the receipt for the first n entries (default: the last)')
     .option('--raw', 'print its text as kept (c2sp.org/tlog-proof@v1) and nothing else')
@@ -24,10 +26,20 @@ async function receipt(io: Io, named: string, options: Options): Promise<void> {
   const home = new Home(io.home);
   const session = findSession(home, named);
   const all = readReceipts(home, session);
-  if (all.length === 0) throw new CliError(1, `no receipt is held for session ${session}`, '`nd7 ship` gets one from the vault', 'no-receipt');
+  if (all.length === 0)
+    throw new CliError(
+      1,
+      `no receipt is held for session ${session}`,
+      '`nd7 ship` gets one from the vault',
+      'no-receipt',
+    );
   const wanted = options.entries === undefined ? all : all.filter(({ entries }) => String(entries) === options.entries);
   if (wanted.length === 0) {
-    throw new CliError(2, `no receipt for ${options.entries ?? ''} entries is held`, `there are receipts for ${all.map(({ entries }) => entries).join(', ')}`);
+    throw new CliError(
+      2,
+      `no receipt for ${options.entries ?? ''} entries is held`,
+      `there are receipts for ${all.map(({ entries }) => entries).join(', ')}`,
+    );
   }
   const last = wanted.at(-1);
   if (options.raw === true && last !== undefined) {
@@ -43,9 +55,16 @@ async function receipt(io: Io, named: string, options: Options): Promise<void> {
   io.out(`Session ${session}: ${checked.length} ${checked.length === 1 ? 'receipt' : 'receipts'}`);
   for (const row of checked) {
     const mark = row.result === 'holds' ? io.paint('green', '✓ holds') : io.paint('red', `✗ ${row.result}`);
-    io.out(`  ${mark}  entries ${row.from}–${row.to - 1}  leaf ${row.index} of ${row.size} in ${row.origin}  received ${row.received}`);
+    io.out(
+      `  ${mark}  entries ${row.from}–${row.to - 1}  leaf ${row.index} of ${row.size} in ${row.origin}  received ${row.received}`,
+    );
   }
-  io.out(io.paint('dim', `Checked by themselves under the pinned key; \`nd7 verify ${session} --receipts\` holds them against the log.`));
+  io.out(
+    io.paint(
+      'dim',
+      `Checked by themselves under the pinned key; \`nd7 verify ${session} --receipts\` holds them against the log.`,
+    ),
+  );
 }
 
 interface Row {

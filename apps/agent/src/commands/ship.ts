@@ -10,7 +10,9 @@ interface Options {
 export function register(program: Command, io: Io): void {
   program
     .command('ship')
-    .description('ship recorded sessions to the vault and check its receipts (the recorder of an enrolled machine does so by itself)')
+    .description(
+      'ship recorded sessions to the vault and check its receipts (the recorder of an enrolled machine does so by itself)',
+    )
     .argument('[session...]', 'session ids or their beginnings (default: all that have entries without a receipt)')
     .option('--follow', 'go on shipping and show each receipt, until Ctrl-C')
     .action((sessions: string[], options: Options) => ship(io, sessions, options));
@@ -25,7 +27,8 @@ async function ship(io: Io, named: string[], options: Options): Promise<void> {
   const chosen = named.map((one) => findSession(home, one));
   try {
     const vault = enrolledAt(io.home);
-    if (options.follow === true) return await follow(io, () => (chosen.length > 0 ? chosen : unshipped(home)), vault.url);
+    if (options.follow === true)
+      return await follow(io, () => (chosen.length > 0 ? chosen : unshipped(home)), vault.url);
     const outcomes = await flush(io.home, chosen.length > 0 ? chosen : unshipped(home));
     if (io.isJson) io.json({ vault: vault.url, origin: vault.origin, sessions: outcomes.map(plain) });
     else if (outcomes.length === 0) io.out('everything recorded is under a receipt');
@@ -73,11 +76,19 @@ function show(io: Io, outcome: Outcome): void {
   }
   for (const alarm of outcome.alarms) io.out(`${io.paint('yellow', '!')} ${session}  ${alarm.code}: ${alarm.text}`);
   const { entries, acknowledged, segments } = outcome;
-  const count = segments.length === 0 ? '' : `, ${segments.length} ${segments.length === 1 ? 'segment' : 'segments'} now`;
+  const count =
+    segments.length === 0 ? '' : `, ${segments.length} ${segments.length === 1 ? 'segment' : 'segments'} now`;
   if (outcome.state === 'shipped') {
-    io.out(`${io.paint('green', '✓')} ${session}  ${acknowledged} of ${entries} entries under receipts that hold${count}`);
+    io.out(
+      `${io.paint('green', '✓')} ${session}  ${acknowledged} of ${entries} entries under receipts that hold${count}`,
+    );
   } else {
-    const why = outcome.state === 'pending' ? 'the receipt is not published yet' : (outcome.problem ?? 'the vault cannot be reached');
-    io.out(`${io.paint('yellow', '…')} ${session}  ${acknowledged} of ${entries} entries under receipts; queued: ${why}`);
+    const why =
+      outcome.state === 'pending'
+        ? 'the receipt is not published yet'
+        : (outcome.problem ?? 'the vault cannot be reached');
+    io.out(
+      `${io.paint('yellow', '…')} ${session}  ${acknowledged} of ${entries} entries under receipts; queued: ${why}`,
+    );
   }
 }

@@ -6,9 +6,13 @@ const USAGE = new Set(['bad-token', 'insecure-url', 'not-enrolled', 'enrolled'])
 
 /** What shipping and enrolment throw, as the command line reports it. */
 export function asCliError(error: unknown): unknown {
-  if (error instanceof ShipError) return new CliError(USAGE.has(error.code) ? 2 : 1, error.message, undefined, error.code);
+  if (error instanceof ShipError)
+    return new CliError(USAGE.has(error.code) ? 2 : 1, error.message, undefined, error.code);
   if (error instanceof VaultError) {
-    const hint = error.code === 'unreachable' ? 'is the address right, and does the vault run? Everything recorded is kept and can be shipped later' : undefined;
+    const hint =
+      error.code === 'unreachable'
+        ? 'is the address right, and does the vault run? Everything recorded is kept and can be shipped later'
+        : undefined;
     return new CliError(1, error.message, hint, error.code);
   }
   return error;

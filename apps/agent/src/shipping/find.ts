@@ -8,6 +8,17 @@ export function findSession(home: Home, text: string): string {
   const matches = all.filter((session) => session.startsWith(text));
   const [only] = matches;
   if (matches.length === 1 && only !== undefined) return only;
-  if (matches.length === 0) throw new CliError(2, `no recorded session is called ${JSON.stringify(text)}`, 'nd7 sessions lists them', 'no-session');
-  throw new CliError(2, `${JSON.stringify(text)} is the beginning of ${matches.length} sessions: ${matches.slice(0, 5).join(', ')}`, 'give more of the id', 'ambiguous');
+  if (matches.length === 0)
+    throw new CliError(
+      2,
+      `no recorded session is called ${JSON.stringify(text)}`,
+      'nd7 sessions lists them',
+      'no-session',
+    );
+  throw new CliError(
+    2,
+    `${JSON.stringify(text)} is the beginning of ${matches.length} sessions: ${matches.slice(0, 5).join(', ')}`,
+    'give more of the id',
+    'ambiguous',
+  );
 }
