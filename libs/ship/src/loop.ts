@@ -92,7 +92,10 @@ export class ShipLoop {
     if (tracked.error !== undefined || this.#stop.signal.aborted) return;
     if (tracked.running !== undefined) tracked.again = true;
     else if (tracked.timer === undefined)
-      this.#schedule(tracked, tracked.shipper?.isPinned === true ? this.#pause(tracked, this.options.delayMs ?? 1000) : 0);
+      this.#schedule(
+        tracked,
+        tracked.shipper?.isPinned === true ? this.#pause(tracked, this.options.delayMs ?? 1000) : 0,
+      );
   }
 
   /** True as soon as a verified receipt pins the session's first key; false after the time, or at once where it is given up. */
