@@ -26,6 +26,15 @@ describe('signing in', () => {
     expect(await desk.page.evaluate(() => document.cookie + JSON.stringify(localStorage))).not.toContain(TOKEN);
   });
 
+  it('leads to the page that the link names, and to no other place', async () => {
+    const link = `/sign-in#token=${TOKEN}&pin=${encodeURIComponent(desk.world.team.log.vkey)}&to=`;
+    await desk.visit.open(`${link}${encodeURIComponent(`${pathOf(desk.world.whole)}?view=receipts`)}`);
+    await desk.page.waitForURL(`**${pathOf(desk.world.whole)}?view=receipts`);
+    await desk.visit.open('/incidents');
+    await desk.visit.open(`${link}${encodeURIComponent('//evil.example/sessions')}`);
+    await desk.page.waitForURL(`${desk.vault.url}/sessions`);
+  });
+
   it('without a key says that nothing is verified, and draws nothing green', async () => {
     const other = await Visit.begin(desk.browser, desk.vault);
     await other.open(`/sign-in#token=${TOKEN}`);

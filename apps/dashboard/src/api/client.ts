@@ -1,7 +1,6 @@
 import {
   Incident,
   IncidentList,
-  LogState,
   MachineList,
   Me,
   pathOf,
@@ -82,7 +81,6 @@ export const vault = {
     }),
   signOut: () => ask(to('signOut'), { method: 'POST' }),
   me: (signal?: AbortSignal) => json(Me, to('me'), init(signal)),
-  log: (signal?: AbortSignal) => json(LogState, to('log'), init(signal)),
   machines: (signal?: AbortSignal) => json(MachineList, to('machines'), init(signal)),
   incidents: (signal?: AbortSignal) => json(IncidentList, to('incidents'), init(signal)),
   incident: (id: string, signal?: AbortSignal) => json(Incident, to('incident', { id }), init(signal)),

@@ -1,5 +1,6 @@
 import type { SessionListQuery } from '@nd7/vault-api';
 import { keepPreviousData, QueryClient, useInfiniteQuery, useQuery } from '../ui/query.js';
+import { useRouterState } from '../ui/router.js';
 import { ApiError, type SessionAddress, vault } from './client.js';
 
 /** Rows of one page of the sessions list. */
@@ -21,7 +22,9 @@ export const answers = new QueryClient({
 
 /** Who is signed in; an error `signed-out` sends the shell to the sign-in page. */
 export function useMe() {
-  return useQuery({ queryKey: ['me'], queryFn: ({ signal }) => vault.me(signal), staleTime: 60_000 });
+  // The sign-in page is about to learn who it is: asking there only earns a 401.
+  const enabled = useRouterState({ select: (state) => state.location.pathname !== '/sign-in' });
+  return useQuery({ queryKey: ['me'], queryFn: ({ signal }) => vault.me(signal), staleTime: 60_000, enabled });
 }
 
 /** Incidents, asked for every half minute: the count beside the navigation is how a reader hears of one. */

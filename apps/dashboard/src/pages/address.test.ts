@@ -15,6 +15,12 @@ describe('the sign-in link', () => {
     [`#token=nd7r1_abc&pin=${vkey}`, { token: 'nd7r1_abc', pin: vkey }],
     ['#token=&pin=', {}],
     ['#else=1', {}],
+    ['#to=/machines/ab/sessions/s-1?entry=4', { to: '/machines/ab/sessions/s-1?entry=4' }],
+    ['#to=//evil.example/sessions', {}],
+    ['#to=https://evil.example/sessions', {}],
+    ['#to=javascript:alert(1)', {}],
+    ['#to=/sessionsx', {}],
+    ['#to=/sign-in', {}],
   ])('%s', (hash, link) => {
     expect(parseFragment(hash)).toEqual(link);
   });

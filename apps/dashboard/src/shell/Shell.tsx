@@ -8,6 +8,7 @@ import { Link, Outlet, useNavigate, useRouterState } from '../ui/router.js';
 import { FIND_ID } from './find.js';
 import { KeyMap } from './KeyMap.js';
 import { takeKey, useChord, useKeys } from './keys.js';
+import { documentTitle, pageAbove } from './pages.js';
 import css from './shell.module.css';
 import { TopBar } from './TopBar.js';
 
@@ -46,12 +47,19 @@ export function Shell() {
     '?': () => {
       setMap(true);
     },
+    Escape: () => {
+      const up = pageAbove(path);
+      if (up !== undefined) void navigate({ href: up });
+    },
     '/': () => {
       document.getElementById(FIND_ID)?.focus();
     },
   });
 
   useFocusOnNavigation(path, main);
+  useEffect(() => {
+    document.title = documentTitle(path);
+  }, [path]);
 
   return (
     <>

@@ -53,10 +53,6 @@ export function setPin(vkey: string, how: Pin['how'], now: number): void {
   write({ ...readPins(), [originOf(vkey)]: { vkey, at: now, how } });
 }
 
-export function removePin(origin: string): void {
-  write(Object.fromEntries(Object.entries(readPins()).filter(([name]) => name !== origin)));
-}
-
 function write(pins: Record<string, Pin>): void {
   localStorage.setItem(KEY, JSON.stringify(pins));
   for (const listener of listeners) listener();

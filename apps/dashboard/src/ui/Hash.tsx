@@ -2,6 +2,7 @@ import { useSyncExternalStore } from 'react';
 import { CopyButton } from './controls.js';
 import { cx } from './cx.js';
 import css from './hash.module.css';
+import { shortHash } from './short-hash.js';
 
 let lit: string | undefined;
 const listeners = new Set<() => void>();
@@ -12,11 +13,6 @@ function light(hash: string | undefined): void {
 function subscribe(listener: () => void): () => void {
   listeners.add(listener);
   return () => listeners.delete(listener);
-}
-
-/** First 8 and last 6 characters; the rest is a way to hide a difference only if nobody can see it: hover shows all, copy takes all. */
-export function shortHash(hash: string): string {
-  return hash.length <= 16 ? hash : `${hash.slice(0, 8)}…${hash.slice(-6)}`;
 }
 
 /** A hash or key in hex. Equal ones on one page light up together. */

@@ -1,5 +1,5 @@
 import { cx } from '../../ui/cx.js';
-import { shortHash } from '../../ui/Hash.js';
+import { shortHash } from '../../ui/short-hash.js';
 import type { ForkClaim } from '../../worker/protocol.js';
 import css from './incident.module.css';
 

@@ -4,7 +4,7 @@ import { useKeys } from '../../shell/keys.js';
 import { cx } from '../../ui/cx.js';
 import { Verdict } from '../../ui/Evidence.js';
 import { useRowFocus } from '../../ui/grid.js';
-import { shortHash } from '../../ui/Hash.js';
+import { shortHash } from '../../ui/short-hash.js';
 import { PageHead, Panel } from '../../ui/Panel.js';
 import { Link, useNavigate } from '../../ui/router.js';
 import { Said } from '../../ui/Said.js';

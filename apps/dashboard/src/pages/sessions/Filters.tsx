@@ -4,7 +4,7 @@ import { runOf } from '../../check/runs.js';
 import { Button, Facet, FilterToken } from '../../ui/controls.js';
 import { Verdict } from '../../ui/Evidence.js';
 import { Icon } from '../../ui/Icon.js';
-import { shortHash } from '../../ui/Hash.js';
+import { shortHash } from '../../ui/short-hash.js';
 import { Panel } from '../../ui/Panel.js';
 import { Said } from '../../ui/Said.js';
 import { agentName } from './agents.js';

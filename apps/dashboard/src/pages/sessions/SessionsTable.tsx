@@ -3,7 +3,7 @@ import { runOf } from '../../check/runs.js';
 import { cx } from '../../ui/cx.js';
 import { CLASSES, ClassChip, Verdict } from '../../ui/Evidence.js';
 import type { useRowFocus } from '../../ui/grid.js';
-import { shortHash } from '../../ui/Hash.js';
+import { shortHash } from '../../ui/short-hash.js';
 import { Link } from '../../ui/router.js';
 import { Said } from '../../ui/Said.js';
 import table from '../../ui/table.module.css';

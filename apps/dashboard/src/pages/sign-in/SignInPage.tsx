@@ -29,7 +29,7 @@ export function SignInPage() {
   const navigate = useNavigate();
   const done = () => {
     forgetLink();
-    void navigate({ to: '/sessions', replace: true });
+    void navigate({ href: link.to ?? '/sessions', replace: true });
   };
 
   const signIn = async (token: string) => {

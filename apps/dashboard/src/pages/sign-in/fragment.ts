@@ -3,9 +3,14 @@ export interface SignInLink {
   token?: string;
   /** The vault's verifier key to pin. */
   pin?: string;
+  /** Where to go on: a page of this dashboard. */
+  to?: string;
 }
 
-/** Reads `#token=…&pin=…`. */
+/** A link leads to pages of this dashboard and nowhere else. */
+const PAGE = /^\/(sessions|machines|incidents|verify)(?=[/?]|$)[A-Za-z0-9._~/?=&%-]*$/;
+
+/** Reads `#token=…&pin=…&to=…`. */
 export function parseFragment(hash: string): SignInLink {
   const parameters = new URLSearchParams(hash.replace(/^#/, ''));
   const link: SignInLink = {};
@@ -14,6 +19,8 @@ export function parseFragment(hash: string): SignInLink {
   const pin = parameters.get('pin')?.trim().replaceAll(' ', '+');
   if (token !== undefined && token !== '') link.token = token;
   if (pin !== undefined && pin !== '') link.pin = pin;
+  const to = parameters.get('to');
+  if (to !== null && PAGE.test(to)) link.to = to;
   return link;
 }
 

@@ -2,7 +2,7 @@ import type { SessionReport, Standing, Verdict } from '@nd7/verify';
 import type { Proof } from '../../check/proofs.js';
 import { Term } from '../../ui/base.js';
 import { cx } from '../../ui/cx.js';
-import { shortHash } from '../../ui/Hash.js';
+import { shortHash } from '../../ui/short-hash.js';
 import { Icon, type IconName } from '../../ui/Icon.js';
 import { layout } from '../../ui/Panel.js';
 import { provenClass } from '../../ui/Proof.js';

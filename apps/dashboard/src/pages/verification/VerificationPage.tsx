@@ -5,7 +5,7 @@ import { useCheckpoint } from '../../trust/checkpoint.js';
 import { usePin } from '../../trust/pins.js';
 import { Button } from '../../ui/controls.js';
 import { Call } from '../../ui/Evidence.js';
-import { shortHash } from '../../ui/Hash.js';
+import { shortHash } from '../../ui/short-hash.js';
 import { Icon } from '../../ui/Icon.js';
 import { layout, PageHead } from '../../ui/Panel.js';
 import { Link, useParams } from '../../ui/router.js';
