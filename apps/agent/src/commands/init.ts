@@ -41,11 +41,20 @@ async function init(io: Io, options: InitOptions): Promise<void> {
 
   const { machineKey, openHome } = await import('@nd7/journal');
   const { readConfig } = await import('../recorder/config.js');
-  const { writeShimConf } = await import('../recorder/settings.js');
+  const { closedToOthers, writeManagedConf, writeShimConf } = await import('../recorder/settings.js');
+  const closed = scope === 'managed' ? closedToOthers() : undefined;
+  if (closed !== undefined)
+    throw new CliError(
+      1,
+      `other users of this machine cannot get at ${closed}, so their hooks could start nothing`,
+      'put Node and nd7 where everybody can run them, such as /opt/nd7, and run it from there',
+    );
   const home = openHome(io.home);
   machineKey(home);
   writeShimConf(home.root, readConfig(home.root).recording);
   const command = await hookCommand(io.home, 'claude-code', scope);
+  if (scope === 'managed' && command.shim !== undefined)
+    writeManagedConf(command.shim, readConfig(home.root).recording);
   const change = installClaudeCode({ settingsPath: path, hook: command.hook, home: io.home });
   report(io, { ...change, scope, written: change.changed, shim: command.shim, problem: command.problem });
   if (io.isJson) return;
@@ -61,8 +70,9 @@ async function init(io: Io, options: InitOptions): Promise<void> {
     io.out(
       'The command names a path of this machine: keep this settings file out of what others check out, or use `nd7 init` without --project.',
     );
+  const kept = scope === 'managed' ? 'each user’s ~/.nd7' : io.home;
   io.out(
-    `Sessions are kept in ${io.home}. Next: start claude as always, then \`nd7 sessions\`. \`nd7 doctor\` proves that the hooks fire.`,
+    `Sessions are kept in ${kept}. Next: start claude as always, then \`nd7 sessions\`. \`nd7 doctor\` proves that the hooks fire.`,
   );
 }
 

@@ -1,5 +1,5 @@
 import { readFileSync, renameSync, statSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { readConfig } from './config.js';
 import type { RecorderConfig } from './config.js';
 import { BIN } from './start.js';
@@ -9,7 +9,29 @@ import { BIN } from './start.js';
  * says so already.
  */
 export function writeShimConf(home: string, recording: RecorderConfig['recording']): void {
-  const path = join(home, 'run', 'shim.conf');
+  writeConf(join(home, 'run', 'shim.conf'), recording, 0o600);
+}
+
+/**
+ * Writes the administrator's `shim.conf` beside a shim that many users run: which Node and which nd7 it starts for each of them, and the policy that
+ * none of them can loosen.
+ */
+export function writeManagedConf(shim: string, recording: RecorderConfig['recording']): void {
+  writeConf(join(dirname(shim), 'shim.conf'), recording, 0o644);
+}
+
+/** The first folder or file on the way to Node or nd7 that other users cannot pass or read; undefined when all of them can run both. */
+export function closedToOthers(): string | undefined {
+  for (const program of [process.execPath, BIN]) {
+    if ((statSync(program).mode & 0o004) === 0) return program;
+    for (let folder = dirname(program); folder !== dirname(folder); folder = dirname(folder)) {
+      if ((statSync(folder).mode & 0o001) === 0) return folder;
+    }
+  }
+  return undefined;
+}
+
+function writeConf(path: string, recording: RecorderConfig['recording'], mode: number): void {
   const text = `# Written by nd7; change config.json instead.\nnode=${process.execPath}\nmain=${BIN}\nrecording=${recording}\n`;
   try {
     if (readFileSync(path, 'utf8') === text) return;
@@ -17,7 +39,7 @@ export function writeShimConf(home: string, recording: RecorderConfig['recording
     // not there yet
   }
   const temporary = `${path}.${process.pid}`;
-  writeFileSync(temporary, text, { mode: 0o600 });
+  writeFileSync(temporary, text, { mode });
   renameSync(temporary, path);
 }
 
