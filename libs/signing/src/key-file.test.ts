@@ -191,7 +191,7 @@ test('an ordinary user makes, loads and destroys its own', () => {
     const made = createKeyFile(${JSON.stringify(key)});
     const same = loadKeyFile(${JSON.stringify(key)}).publicKey === made.publicKey;
     destroyKeyFile(${JSON.stringify(key)});
-    console.log(same, attempt(() => loadKeyFile(${JSON.stringify(key)})));`);
+    console.log(String(same) + ' ' + attempt(() => loadKeyFile(${JSON.stringify(key)})));`);
   expect(said).toBe('true missing');
 });
 

@@ -1,4 +1,4 @@
-import { appendFileSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { appendFileSync, mkdirSync, readFileSync, writeFileSync, utimesSync } from 'node:fs';
 import { join } from 'node:path';
 import { capturedIo, recordedHome, removeFolders, said } from '../testing/cli.fixture.js';
 import { log, type LogOptions } from './log.js';
@@ -117,6 +117,9 @@ test('sessions: what is recorded, the last written first', async () => {
   const home = await recordedHome('s-1', drafts);
   mkdirSync(join(home, 'sessions/s-2'));
   writeFileSync(join(home, 'sessions/s-2/log.jsonl'), '');
+  // The clock of a file system ticks every few milliseconds: both may bear the same time.
+  const later = new Date(Date.now() + 5000);
+  utimesSync(join(home, 'sessions/s-2/log.jsonl'), later, later);
   mkdirSync(join(home, 'sessions/.hidden'));
   const io = capturedIo({ home, isJson: true });
   await sessions(io, {});

@@ -26,7 +26,8 @@ export function throwAway(prefix = 'nd7-recorder-'): string {
   return folder;
 }
 export function removeThrowAways(): void {
-  for (const folder of made.splice(0)) rmSync(folder, { recursive: true, force: true, maxRetries: 5 });
+  // A recorder that was told to stop may still write its last seal: node waits 20 ms longer before each further try.
+  for (const folder of made.splice(0)) rmSync(folder, { recursive: true, force: true, maxRetries: 50, retryDelay: 20 });
 }
 
 export function inProcess(root: string, options: Partial<RecorderOptions> = {}): Recorder & { warnings: string[] } {
