@@ -115,9 +115,22 @@ describe('keys', () => {
     await desk.page.keyboard.press('r');
     await desk.page.getByRole('dialog').getByText('"v":1,"seq":11,').waitFor();
     await desk.page.keyboard.press('Escape');
+    await desk.page.getByRole('dialog').waitFor({ state: 'detached' });
     await desk.page.keyboard.press('n');
     await desk.page.getByRole('complementary').getByText('rule.deny').waitFor();
     expect(desk.page.url()).toContain('entry=');
+  });
+
+  it('check again and again: the entries shown are those of the last check', async () => {
+    desk.vault.bend.slow = 150;
+    await desk.visit.go(`${pathOf(desk.world.whole)}?entry=11`);
+    await desk.page.locator('h1').filter({ hasText: 'Checking' }).waitFor();
+    for (let i = 0; i < 4; i++) await desk.page.keyboard.press('v');
+    await desk.heading.filter({ hasText: 'complete and signed' }).waitFor();
+    await desk.page.keyboard.press('r');
+    await desk.page.getByRole('dialog').getByText('"v":1,"seq":11,').waitFor();
+    await desk.page.keyboard.press('Escape');
+    await desk.page.getByRole('dialog').waitFor({ state: 'detached' });
   });
 
   it('step through an inclusion proof, to the root that was signed', async () => {

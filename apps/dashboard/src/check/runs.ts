@@ -33,8 +33,8 @@ export interface Run {
 const AHEAD = 4;
 /** Receipts fetched at a time. */
 const TOGETHER = 6;
-/** The page is told of progress this often, in milliseconds. */
-const TELL = 80;
+/** The page is told of progress this often, in milliseconds; less often the more rows it must look through each time. */
+const tellAfter = (rows: number) => Math.max(80, rows / 20);
 
 type Listener = () => void;
 
@@ -113,27 +113,35 @@ async function run(
   options: { vkeys: readonly string[]; rows: boolean },
   signal: AbortSignal,
 ): Promise<void> {
+  // A run that was given up must not write into the one that took its place.
+  const mine = (change: Partial<Run>) => {
+    if (!signal.aborted) put(at, change);
+  };
   const page = await vault.session(at, signal);
   const segments = page.segments;
   const total = segments.reduce((sum, segment) => sum + segment.bytes, 0);
-  put(at, { page, total });
+  mine({ page, total });
 
-  const tell = throttled(() => {
-    put(at, {});
-  });
+  const rows: Row[] = [];
+  const tell = throttled(
+    () => {
+      mine({});
+    },
+    () => tellAfter(rows.length),
+  );
   const wanted = receiptsWanted(segments);
   const receipts = fetchReceipts(at, wanted, signal);
   const bodies = new Bodies(at, segments, signal);
-  const rows: Row[] = [];
   const reader = options.rows ? readRows(bodies, segments.length, rows, at, tell) : undefined;
 
   const texts = await receipts;
-  put(at, { receipts: texts, skipped: segments.filter((segment) => segment.receipt).length - wanted.length });
+  mine({ receipts: texts, skipped: segments.filter((segment) => segment.receipt).length - wanted.length });
   const feed = verifyInWorker(
     { session: at.session, receipts: [...texts.values()], vkeys: options.vkeys, now: Date.now() },
     (bytes, entries) => {
       const now = runs.get(runKey(at));
-      if (now !== undefined) Object.assign(now, { bytes, entries });
+      if (now === undefined || signal.aborted) return;
+      Object.assign(now, { bytes, entries });
       tell();
     },
   );
@@ -144,15 +152,9 @@ async function run(
   }
   feed.end();
   const [result] = await Promise.all([feed.result, reader?.result]);
+  const parts = reader === undefined ? [] : await bodies.all();
   signal.throwIfAborted();
-  put(at, {
-    phase: 'done',
-    result,
-    bytes: result.report.bytes,
-    entries: result.report.entries,
-    rows,
-    parts: reader === undefined ? [] : await bodies.all(),
-  });
+  put(at, { phase: 'done', result, bytes: result.report.bytes, entries: result.report.entries, rows, parts });
 }
 
 function readRows(bodies: Bodies, count: number, rows: Row[], at: SessionAddress, tell: () => void): Feed<number> {
@@ -165,6 +167,7 @@ function readRows(bodies: Bodies, count: number, rows: Row[], at: SessionAddress
   void (async () => {
     for (let i = 0; i < count; i++) {
       const part = await bodies.at(i);
+      bodies.signal.throwIfAborted();
       // The bytes stand ready before the first row points into them.
       runs.get(runKey(at))?.parts.push(part);
       await feed.push(part);
@@ -250,12 +253,12 @@ async function fetchReceipts(
   return new Map([...texts].sort(([a], [b]) => a - b));
 }
 
-function throttled(call: () => void): () => void {
+function throttled(call: () => void, delay: () => number): () => void {
   let timer: ReturnType<typeof setTimeout> | undefined;
   return () => {
     timer ??= setTimeout(() => {
       timer = undefined;
       call();
-    }, TELL);
+    }, delay());
   };
 }

@@ -1,11 +1,12 @@
 import type { SessionPage } from '@nd7/vault-api';
-import { type ReactNode, useCallback, useEffect, useMemo, useRef, useState } from 'react';
+import { type ReactNode, useCallback, useMemo, useRef, useState } from 'react';
 import type { SessionAddress } from '../../api/client.js';
 import type { Run } from '../../check/runs.js';
 import { hashInWorker } from '../../check/worker-client.js';
 import { useFind } from '../../shell/find.js';
 import { useKeys } from '../../shell/keys.js';
 import { Button, copyText } from '../../ui/controls.js';
+import { cx } from '../../ui/cx.js';
 import { type AnyClass, CLASSES, ClassChip } from '../../ui/Evidence.js';
 import { layout, Panel } from '../../ui/Panel.js';
 import { Said } from '../../ui/Said.js';
@@ -13,12 +14,13 @@ import { Empty, Loading } from '../../ui/states.js';
 import { Time } from '../../ui/Time.js';
 import { agentName } from '../sessions/agents.js';
 import { TimeAxis } from './Axis.js';
-import { findText, SessionBytes } from './bytes.js';
-import { countClasses, type Filter, itemPasses, passes } from './filter.js';
+import { SessionBytes } from './bytes.js';
+import { countClasses, type Filter, hidesNothing, itemPasses, passes } from './filter.js';
 import { FilterBar } from './FilterBar.js';
 import { evidenceOf, Inspector } from './Inspector.js';
+import { firstSeq, indexBy, isInLane, itemKey, useFound, windowOf } from './reader-parts.js';
 import type { SessionSearch } from './search.js';
-import { type Item, needsLook, rowsOf, tellStory } from './story.js';
+import { needsLook, tellStory } from './story.js';
 import { type StoryContext, StoryItem } from './StoryItem.js';
 import { type ListControl, VirtualList } from './Timeline.js';
 import css from './timeline.module.css';
@@ -49,12 +51,19 @@ export function Reader(props: {
     () => ({ hidden, kind: search.kind, tool: search.tool, found }),
     [hidden, search.kind, search.tool, found],
   );
-  const shownItems = useMemo(() => items.filter((item) => itemPasses(item, filter)), [items, filter]);
+  const shownItems = useMemo(
+    () => (hidesNothing(filter) ? items : items.filter((item) => itemPasses(item, filter))),
+    [items, filter],
+  );
   const shownRows = useMemo(
     () => (view === 'entries' ? rows.filter((row) => passes(row, filter)) : []),
     [view, rows, filter],
   );
   const indexOfEntry = useMemo(() => indexBy(shownItems, shownRows, view === 'entries'), [shownItems, shownRows, view]);
+  const itemOfEntry = useMemo(
+    () => (view === 'entries' ? indexBy(items, [], false) : new Map<number, number>()),
+    [items, view],
+  );
   const count = view === 'entries' ? shownRows.length : shownItems.length;
 
   const list = useRef<ListControl>(undefined);
@@ -63,8 +72,7 @@ export function Reader(props: {
   const seq = search.entry ?? firstSeq(view === 'entries' ? shownRows[0] : shownItems[0]);
   const row = rows[seq];
   const current = indexOfEntry.get(seq) ?? -1;
-  const item =
-    view === 'entries' ? items.find((one) => rowsOf(one).some((other) => other.seq === seq)) : shownItems[current];
+  const item = view === 'entries' ? items[itemOfEntry.get(seq) ?? -1] : shownItems[current];
 
   const go = (to: number, focus: boolean) => {
     set({ entry: Math.max(0, Math.min(rows.length - 1, to)) });
@@ -222,7 +230,12 @@ export function Reader(props: {
                 onRange={onRange}
                 keyOf={(index) => itemKey(shownItems[index])}
                 className={(index) =>
-                  `${css.event ?? ''} ${laneOf(shownItems[index])} ${index === 0 ? (css.first ?? '') : ''} ${index === count - 1 ? (css.last ?? '') : ''}`
+                  cx(
+                    css.event,
+                    isInLane(shownItems[index]) && css.lane,
+                    index === 0 && css.first,
+                    index === count - 1 && css.last,
+                  )
                 }
                 onSelect={(index) => {
                   set({ entry: shownItems[index]?.seq });
@@ -294,63 +307,4 @@ export function Reader(props: {
       )}
     </>
   );
-}
-
-function firstSeq(first: Item | { seq: number } | undefined): number {
-  return first?.seq ?? 0;
-}
-
-function itemKey(item: Item | undefined): string {
-  return item === undefined ? '' : item.type === 'call' ? `call ${item.id}` : String(item.seq);
-}
-
-function laneOf(item: Item | undefined): string {
-  const agent = item?.type === 'call' ? item.agent : item?.row.agent;
-  const starts = item?.type === 'line' && item.row.kind === 'agent.start';
-  return agent !== undefined && !starts ? (css.lane ?? '') : '';
-}
-
-/** Where each entry stands in the list that is shown; entries of a call stand where the call does. */
-function indexBy(items: readonly Item[], rows: readonly { seq: number }[], byRow: boolean): Map<number, number> {
-  const index = new Map<number, number>();
-  if (byRow) rows.forEach((row, i) => index.set(row.seq, i));
-  else
-    items.forEach((item, i) => {
-      for (const row of rowsOf(item)) if (!index.has(row.seq)) index.set(row.seq, i);
-    });
-  return index;
-}
-
-/** The times that the drawn part of the story spans. */
-function windowOf(
-  items: readonly Item[],
-  [first, last]: readonly [number, number],
-): { from: number; to: number } | undefined {
-  const times = items
-    .slice(first, last + 1)
-    .flatMap((item) => rowsOf(item).map((row) => row.time))
-    .filter((time) => time !== undefined);
-  if (times.length === 0 || last - first + 1 >= items.length) return undefined;
-  return { from: Math.min(...times), to: Math.max(...times) };
-}
-
-/** The entries that hold the text; undefined while none is looked for, or until they are found. */
-function useFound(bytes: SessionBytes, rows: Run['rows'], text: string | undefined): ReadonlySet<number> | undefined {
-  const [found, setFound] = useState<ReadonlySet<number>>();
-  useEffect(() => {
-    const words = text?.trim() ?? '';
-    setFound(undefined);
-    if (words === '') return;
-    const stop = new AbortController();
-    const timer = setTimeout(() => {
-      findText(bytes, rows, words, stop.signal)
-        .then(setFound)
-        .catch(() => undefined);
-    }, 200);
-    return () => {
-      clearTimeout(timer);
-      stop.abort();
-    };
-  }, [bytes, rows, text]);
-  return found;
 }

@@ -1,4 +1,4 @@
-import { type Item, rowsOf } from './story.js';
+import { eachRow, type Item } from './story.js';
 import type { Row } from '../../worker/row.js';
 
 export type Lane = 'main' | 'subagents' | 'effects' | 'decisions';
@@ -57,12 +57,12 @@ const STEPS = [
  */
 export function axisOf(items: readonly Item[], width: number): Axis | undefined {
   let [from, to] = [Infinity, -Infinity];
-  for (const item of items)
-    for (const row of rowsOf(item)) {
-      if (row.time === undefined) continue;
-      from = Math.min(from, row.time);
-      to = Math.max(to, row.time);
-    }
+  const stretch = (row: Row) => {
+    if (row.time === undefined) return;
+    from = Math.min(from, row.time);
+    to = Math.max(to, row.time);
+  };
+  for (const item of items) eachRow(item, stretch);
   if (from > to) return undefined;
   const span = Math.max(to - from, 1);
   const place = (time: number) => ((time - from) / span) * (width - 4);

@@ -1,6 +1,6 @@
 import type { AnyClass } from '../../ui/Evidence.js';
 import type { Row } from '../../worker/row.js';
-import { type Item, rowsOf } from './story.js';
+import { eachRow, type Item } from './story.js';
 
 /** What rows are shown. `found`: entries whose bytes hold the text that is looked for; undefined while nothing is. */
 export interface Filter {
@@ -8,6 +8,13 @@ export interface Filter {
   kind?: string | undefined;
   tool?: string | undefined;
   found?: ReadonlySet<number> | undefined;
+}
+
+/** Nothing is filtered: everything is shown as it is. */
+export function hidesNothing(filter: Filter): boolean {
+  return (
+    filter.hidden.size === 0 && filter.kind === undefined && filter.tool === undefined && filter.found === undefined
+  );
 }
 
 export function passes(row: Row, filter: Filter): boolean {
@@ -19,7 +26,11 @@ export function passes(row: Row, filter: Filter): boolean {
 
 /** An item stays when one of its entries passes. */
 export function itemPasses(item: Item, filter: Filter): boolean {
-  return rowsOf(item).some((row) => passes(row, filter));
+  let some = false;
+  eachRow(item, (row) => {
+    some ||= passes(row, filter);
+  });
+  return some;
 }
 
 export function countClasses(rows: readonly Row[]): Record<AnyClass, number> {

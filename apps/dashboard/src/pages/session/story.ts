@@ -102,6 +102,16 @@ export function rowsOf(item: Item): Row[] {
   return [...single, ...item.decisions, ...item.effects, ...item.others].sort((a, b) => a.seq - b.seq);
 }
 
+/** Visits all entries of an item, in no order and without making a list of them: for what runs over every item. */
+export function eachRow(item: Item, visit: (row: Row) => void): void {
+  if (item.type !== 'call') {
+    visit(item.row);
+    return;
+  }
+  for (const row of [item.before, item.after, item.failed, item.batch]) if (row !== undefined) visit(row);
+  for (const list of [item.decisions, item.effects, item.others]) for (const row of list) visit(row);
+}
+
 /** Entries that a reader should look at: lines that are none, gaps, alarms, refusals. */
 export function needsLook(row: Row): boolean {
   if (row.class === 'unclassified') return true;
