@@ -15,7 +15,7 @@ import {
   pathOf,
   SessionStatus,
 } from '@nd7/vault-api';
-import { VaultError } from './error.js';
+import { VaultError, isVaultError } from './error.js';
 import { send, type Answer } from './http.js';
 
 /** A machine's credentials at one vault. */
@@ -79,7 +79,7 @@ export class VaultClient {
     try {
       return this.json(await this.signed('GET', pathOf('sessionStatus', { session })), SessionStatus);
     } catch (error) {
-      if (error instanceof VaultError && error.code === 'not-found') return undefined;
+      if (isVaultError(error) && error.code === 'not-found') return undefined;
       throw error;
     }
   }
@@ -89,8 +89,7 @@ export class VaultClient {
     try {
       return (await this.signed('GET', this.pathAt(location))).text();
     } catch (error) {
-      if (error instanceof VaultError && (error.code === 'not-published' || error.code === 'not-found'))
-        return undefined;
+      if (isVaultError(error) && (error.code === 'not-published' || error.code === 'not-found')) return undefined;
       throw error;
     }
   }
@@ -189,7 +188,7 @@ export class VaultClient {
     try {
       value = JSON.parse(await answer.text());
     } catch (error) {
-      if (error instanceof VaultError) throw error;
+      if (isVaultError(error)) throw error;
       throw this.badAnswer(answer.status, 'no JSON');
     }
     const parsed = schema.safeParse(value);

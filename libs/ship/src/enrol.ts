@@ -8,7 +8,7 @@ import { type EnrolAnswer, type Enrolment, parseEnrolmentToken } from '@nd7/vaul
 import { join } from 'node:path';
 import { VaultClient } from './client.js';
 import { makeFolder, replaceFile } from './disk.js';
-import { ShipError, VaultError } from './error.js';
+import { ShipError, VaultError, isVaultError } from './error.js';
 import { pause, type Sleep } from './retry.js';
 import { readVaultFile, trustOf, writeVaultFile, type VaultFile } from './vault-file.js';
 
@@ -67,7 +67,7 @@ export async function enrol(options: EnrolOptions): Promise<Enrolled> {
   }
   const client = new VaultClient({ url, clock, random, ...(options.fetch && { fetch: options.fetch }) });
   const offered = await client.enrolment(sha256Hex(utf8(parts.secret))).catch((error: unknown) => {
-    if (error instanceof VaultError && error.code === 'not-found')
+    if (isVaultError(error) && error.code === 'not-found')
       throw new VaultError(
         'bad-enrolment',
         404,
@@ -197,7 +197,7 @@ async function awaitReceipt(
       if (receipt !== undefined) return receipt;
     } catch (error) {
       // The machine is enrolled all the same; its receipt can be fetched later.
-      if (!(error instanceof VaultError) || !error.isTransient) throw error;
+      if (!isVaultError(error) || !error.isTransient) throw error;
     }
     if (clock.now() + delay > until) return undefined;
     await sleep(delay);

@@ -79,3 +79,17 @@ export class VaultError extends Error {
     );
   }
 }
+
+/** Known by its name, so that an error from a second copy of this module (another realm, another installed version) is not taken for an unknown one. */
+export function isVaultError(error: unknown): error is VaultError {
+  return error instanceof VaultError || nameOf(error) === 'VaultError';
+}
+
+/** As isVaultError. */
+export function isShipError(error: unknown): error is ShipError {
+  return error instanceof ShipError || nameOf(error) === 'ShipError';
+}
+
+function nameOf(error: unknown): unknown {
+  return (error as { name?: unknown } | null | undefined)?.name;
+}

@@ -1,7 +1,7 @@
 import type { Clock } from '@nd7/entry';
 import { ProblemDocument } from '@nd7/vault-api';
 import { messageOf } from './disk.js';
-import { VaultError } from './error.js';
+import { VaultError, isVaultError } from './error.js';
 
 /** An answer with a status below 400. */
 export interface Answer {
@@ -69,7 +69,7 @@ async function problemOf(
   try {
     text = await read();
   } catch (error) {
-    return error instanceof VaultError ? error : unreachable(url, error);
+    return isVaultError(error) ? error : unreachable(url, error);
   }
   const problem = ProblemDocument.safeParse(parseJson(text));
   if (!problem.success) {
@@ -105,7 +105,7 @@ async function readText(response: Response, url: string): Promise<string> {
     }
     return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(Buffer.concat(chunks));
   } catch (cause) {
-    if (cause instanceof VaultError) throw cause;
+    if (isVaultError(cause)) throw cause;
     if ((cause as { code?: unknown } | undefined)?.code === 'ERR_ENCODING_INVALID_ENCODED_DATA') {
       throw new VaultError('bad-answer', response.status, `the answer of ${url} is not UTF-8`);
     }

@@ -10,7 +10,7 @@ export { VaultClient } from './client.js';
 export type { MachineAccess, StatementAnswer, VaultClientOptions } from './client.js';
 export { enrol, nameHash } from './enrol.js';
 export type { Enrolled, EnrolOptions } from './enrol.js';
-export { ShipError, VaultError } from './error.js';
+export { isShipError, isVaultError, ShipError, VaultError } from './error.js';
 export type { ShipCode, VaultCode } from './error.js';
 export { ShipLoop } from './loop.js';
 export type { ShipLoopOptions } from './loop.js';

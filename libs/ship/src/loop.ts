@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { VaultClient } from './client.js';
 import type { SessionSource } from './cut.js';
 import { messageOf } from './disk.js';
-import { ShipError } from './error.js';
+import { ShipError, isShipError } from './error.js';
 import { backOff, pause, type RetryPlan, type Sleep } from './retry.js';
 import type { Alarm, ShipReport } from './report.js';
 import { Shipper } from './shipper.js';
@@ -227,7 +227,7 @@ export class ShipLoop {
       if (report.state === 'pending') return 1000;
       return Math.max(backOff(tracked.failures, BACK_OFF, random), report.retryAfter ?? 0);
     } catch (error) {
-      if (error instanceof ShipError && error.code !== 'io') {
+      if (isShipError(error) && error.code !== 'io') {
         tracked.error = error;
         onFailure?.(tracked.session, error);
         return undefined;

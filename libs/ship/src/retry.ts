@@ -1,5 +1,5 @@
 import type { Random } from '@nd7/entry';
-import { VaultError } from './error.js';
+import { isVaultError } from './error.js';
 
 /** Resolves after so many milliseconds, or at once when the signal stops it. */
 export type Sleep = (ms: number, signal?: AbortSignal) => Promise<void>;
@@ -46,12 +46,7 @@ export async function retrying<T>(
     try {
       return await task();
     } catch (error) {
-      if (
-        !(error instanceof VaultError) ||
-        !error.isTransient ||
-        attempt + 1 >= plan.attempts ||
-        signal?.aborted === true
-      )
+      if (!isVaultError(error) || !error.isTransient || attempt + 1 >= plan.attempts || signal?.aborted === true)
         throw error;
       // A vault that asks for longer than the cap is asked again by the next pass, not waited for here.
       if ((error.retryAfter ?? 0) > plan.capMs) throw error;

@@ -3,7 +3,7 @@ import type { SessionStatus } from '@nd7/vault-api';
 import type { Cut } from './cut.js';
 import { chooseCut, cutOf } from './cut.js';
 import { messageOf } from './disk.js';
-import { ShipError, VaultError } from './error.js';
+import { ShipError, VaultError, isVaultError } from './error.js';
 import { Outbox } from './outbox.js';
 import { ReceiptStore } from './receipts.js';
 import { refusalOf } from './refusal.js';
@@ -104,7 +104,7 @@ export class Shipper {
           if (!(await this.#send(cut, segments))) return await report('pending');
           turns = 0;
         } catch (error) {
-          if (!(error instanceof VaultError) || (error.code !== 'overlap' && error.code !== 'gap')) throw error;
+          if (!isVaultError(error) || (error.code !== 'overlap' && error.code !== 'gap')) throw error;
           // The vault is elsewhere than we thought: look again, and go on where it says.
           this.#hasLooked = false;
           if (++turns > MAX_TURNS)
@@ -119,8 +119,8 @@ export class Shipper {
       return await report('shipped');
     } catch (error) {
       this.#hasLooked = false;
-      if (error instanceof VaultError && error.isTransient) return await report('offline', error);
-      throw error instanceof VaultError ? refusalOf(error, this.session) : error;
+      if (isVaultError(error) && error.isTransient) return await report('offline', error);
+      throw isVaultError(error) ? refusalOf(error, this.session) : error;
     }
   }
 

@@ -1,4 +1,4 @@
-import { ShipError, VaultError } from '@nd7/ship';
+import { isVaultError, isShipError } from '@nd7/ship';
 import { CliError } from '../cli/io.js';
 
 /** Codes that a changed command line mends. */
@@ -6,9 +6,8 @@ const USAGE = new Set(['bad-token', 'insecure-url', 'not-enrolled', 'enrolled'])
 
 /** What shipping and enrolment throw, as the command line reports it. */
 export function asCliError(error: unknown): unknown {
-  if (error instanceof ShipError)
-    return new CliError(USAGE.has(error.code) ? 2 : 1, error.message, undefined, error.code);
-  if (error instanceof VaultError) {
+  if (isShipError(error)) return new CliError(USAGE.has(error.code) ? 2 : 1, error.message, undefined, error.code);
+  if (isVaultError(error)) {
     const hint =
       error.code === 'unreachable'
         ? 'is the address right, and does the vault run? Everything recorded is kept and can be shipped later'
