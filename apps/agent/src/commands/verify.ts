@@ -173,7 +173,7 @@ function line(io: Io, result: Verified): void {
 function summary(io: Io, results: readonly Verified[], bad: number): void {
   const covered = results.filter(({ receipt }) => receipt === 'holds').length;
   io.out(
-    `${String(results.length)} sessions, ${bad === 0 ? 'all check out' : io.paint(['red', 'bold'], `${String(bad)} do not check out`)}`,
+    `${String(results.length)} ${results.length === 1 ? 'session' : 'sessions'}, ${bad === 0 ? 'all check out' : io.paint(['red', 'bold'], `${String(bad)} do not check out`)}`,
   );
   const rest = results.length - covered;
   if (rest > 0)
