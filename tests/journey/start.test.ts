@@ -54,10 +54,12 @@ describe('npm start', () => {
     const key = readFileSync(join(dir, 'home/keys/machine.key'), 'utf8');
 
     const second = await task(['start', '--once'], { ND7_DEV_DIR: dir, ND7_PORT: '4310' });
+    expect(second.output).toMatch(/receipts hold/);
     expect(second).toMatchObject({ code: 0 });
     expect(readFileSync(join(dir, 'home/keys/machine.key'), 'utf8')).toBe(key);
 
     const third = await task(['start', '--once', '--fresh'], { ND7_DEV_DIR: dir, ND7_PORT: '4310' });
+    expect(third.output).not.toMatch(/✗|^nd7:/m);
     expect(third).toMatchObject({ code: 0 });
     expect(readFileSync(join(dir, 'home/keys/machine.key'), 'utf8')).not.toBe(key);
   });

@@ -126,7 +126,7 @@ async function forget(root: string, dataDir: string): Promise<void> {
     }
   }
   for (const name of ['postgres', 'keys', 'home', 'state.json', 'vault.log', 'claude-settings.json'])
-    rmSync(join(dataDir, name), { recursive: true, force: true });
+    rmSync(join(dataDir, name), { recursive: true, force: true, maxRetries: 50, retryDelay: 20 });
 }
 
 async function bringUpVault(

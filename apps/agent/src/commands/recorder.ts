@@ -23,9 +23,11 @@ async function stop(io: Io): Promise<void> {
     else io.out('No recorder runs.');
     return;
   }
-  // It answers first, then seals and closes what is open.
-  for (let waited = 0; waited < 30_000 && (await askJson(io.home, 'status', {}, 1_000)) !== undefined; waited += 50)
-    await new Promise((resolve) => setTimeout(resolve, 50));
+  // It answers first, then seals and closes what is open: it has stopped when its process is gone.
+  const pid = Number(answer['pid']);
+  const { isAlive } = await import('@nd7/kernel');
+  for (let waited = 0; waited < 30_000 && isAlive(pid); waited += 20)
+    await new Promise((resolve) => setTimeout(resolve, 20));
   if (io.isJson) io.json({ stopped: true, pid: answer['pid'] });
   else io.out(`Stopped the recorder (process ${String(answer['pid'])}).`);
 }
