@@ -8,6 +8,8 @@ import { sendProblem } from './problem.filter.js';
 import { sendFile } from './static-files.js';
 
 const API = /^\/(v1|t|healthz|readyz|metrics|openapi\.json)(\/|$)/;
+/** The dashboard's own pages: whoever asks for one gets it, whatever it says that it accepts (curl, a link checker, a probe). */
+const PAGE = /^\/(|index\.html|(sessions|machines|incidents|verify|sign-in)(\/.*)?)$/;
 const WORKER = /^\/assets\/verify-worker[^/]*\.js$/;
 /** The build puts a hash into these names: what a name stands for never changes. */
 const HASHED = /^\/assets\//;
@@ -43,7 +45,8 @@ function dashboardFile(request: FastifyRequest, reply: FastifyReply, folder: str
     if (sendFile(request, reply, folder, path)) return;
   }
   // A file that is not there must not be answered with a page, least of all as a script.
-  if (!(request.headers.accept ?? '').includes('text/html') || HASHED.test(path)) return nothingHere(reply);
+  const wanted = PAGE.test(path) || (request.headers.accept ?? '').includes('text/html');
+  if (!wanted || HASHED.test(path)) return nothingHere(reply);
   void reply.header('content-security-policy', PAGE_POLICY).header('cache-control', 'no-cache');
   if (sendFile(request, reply, folder, '/index.html')) return;
   void reply

@@ -46,6 +46,14 @@ describe('the dashboard’s files', () => {
     expect(answer.headers.get('cache-control')).toBe('no-cache');
   });
 
+  it.each(['/', '/sign-in', '/sessions', '/machines/x/sessions/y.js', '/index.html'])(
+    'page %s answers a client that asks for no HTML, as curl does',
+    async (path) => {
+      const answer = await get(path, { accept: '*/*' });
+      expect([answer.status, answer.headers.get('content-type')]).toEqual([200, 'text/html; charset=utf-8']);
+    },
+  );
+
   it('lets only the worker’s own response compile WebAssembly', async () => {
     const [script, worker] = [await get('/assets/index-a1.js'), await get('/assets/verify-worker-b2.js')];
     expect(script.headers.get('content-security-policy')).not.toContain('wasm');
