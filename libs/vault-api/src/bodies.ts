@@ -74,9 +74,30 @@ export const CloseRequest = z.object({
 });
 export type CloseRequest = z.infer<typeof CloseRequest>;
 
+/** Sessions one heartbeat names at most. A list of so many may be cut off: the vault concludes nothing from what is not in it. */
+export const HEARTBEAT_SESSIONS = 1000;
+
 export const HeartbeatRequest = z.object({
-  sessions: z.array(z.object({ session, entries: count, head: hex64 })).max(1000),
+  sessions: z
+    .array(z.object({ session, entries: count, head: hex64 }))
+    .max(HEARTBEAT_SESSIONS)
+    .refine((all) => new Set(all.map((one) => one.session)).size === all.length, 'names a session twice')
+    .meta({
+      description:
+        'sessions that are open on this machine or not yet shipped and closed, newest first, each with what is durable of it',
+    }),
   time,
+  interval: z.int().min(1).max(86_400).optional().meta({
+    description: 'the machine will be heard again within so many seconds; absent: it promises nothing',
+  }),
+  away: z
+    .object({ reason: z.enum(['idle', 'stopped', 'sleep', 'uninstalled']) })
+    .optional()
+    .meta({ description: 'the machine will not be heard for a while; its next heartbeat ends it' }),
+  slept: z
+    .object({ from: time, to: time })
+    .optional()
+    .meta({ description: 'it was suspended since its last heartbeat, by its own clock' }),
 });
 export type HeartbeatRequest = z.infer<typeof HeartbeatRequest>;
 export const HeartbeatAnswer = z.object({ time });
@@ -144,17 +165,42 @@ export type MachineRow = z.infer<typeof MachineRow>;
 export const MachineList = z.object({ machines: z.array(MachineRow) });
 export type MachineList = z.infer<typeof MachineList>;
 
+/** What the vault saw when it raised an incident of silence: numbers and times only, all by the vault's word. */
+export const Seen = z
+  .object({
+    heartbeat: count.meta({ description: 'number of the stored heartbeat it rests on' }),
+    heard: time.meta({ description: 'when the vault last heard of the machine or session' }),
+    interval: z.int().meta({ description: 'seconds the machine promised to be heard again within' }),
+    away: z.string().meta({ description: 'why it said that it would not be heard' }),
+    entries: count.meta({ description: 'entries the machine named' }),
+    was: count.meta({ description: 'entries named or held before' }),
+    held: count.meta({ description: 'entries the vault holds' }),
+    machine_time: time.meta({ description: 'the machine’s clock' }),
+    off_by_ms: z.int().meta({ description: 'how far the machine’s clock was ahead of the vault’s' }),
+    alarms: count.meta({ description: 'alarms in the segment that brought the first' }),
+  })
+  .partial();
+export type Seen = z.infer<typeof Seen>;
+
 const EvidenceClaim = z.object({ from: count, to: count, prev: hex64, head: hex64, signature });
 export const Incident = z.object({
   id: z.string(),
-  kind: z.string().meta({ description: 'fork, disagrees, …; more may be added' }),
+  kind: z.string().meta({
+    description:
+      'fork, disagrees, machine-quiet, session-quiet, session-unclosed, tail-shrank, clock-disagrees, alarm; more may be added',
+  }),
   machine: hex64,
   session: session.optional(),
   count: count.optional(),
   at: time,
   claims: z.array(EvidenceClaim).optional().meta({ description: 'the stored claim first' }),
   leaf_index: count.optional(),
-  state: z.string(),
+  seen: Seen.optional(),
+  state: z.string().meta({ description: 'open, or over: what was seen does not hold any more. Nobody has judged it' }),
+  over: z.object({ at: time, why: z.string() }).optional().meta({
+    description:
+      'when and by what it ended: heard, slept, revoked, shipped, closed, resumed, listed, forked, agrees, regrown',
+  }),
 });
 export type Incident = z.infer<typeof Incident>;
 export const IncidentList = z.object({ incidents: z.array(Incident) });

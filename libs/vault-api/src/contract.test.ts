@@ -85,6 +85,13 @@ describe('bodies', () => {
       { time: 't', sessions: [{ session: '../a', entries: 0, head: '0'.repeat(64) }] },
     ],
     [
+      'a heartbeat that names a session twice',
+      bodies.HeartbeatRequest,
+      { time: 't', sessions: [0, 1].map((entries) => ({ session: 'a', entries, head: '0'.repeat(64) })) },
+    ],
+    ['a heartbeat promised for never', bodies.HeartbeatRequest, { time: 't', sessions: [], interval: 0 }],
+    ['an absence of no known kind', bodies.HeartbeatRequest, { time: 't', sessions: [], away: { reason: 'lunch' } }],
+    [
       'a name of spaces',
       bodies.EnrolRequest,
       {
