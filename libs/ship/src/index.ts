@@ -4,6 +4,7 @@
  * It promises: nothing counts as shipped before its receipt was verified under the pinned key and is on the disk; nothing acknowledged is sent
  * again, unless the vault has lost it, which is an alarm; a kill at any moment loses nothing and sends the same cut again; a vault that lies makes it
  * stop with a ShipError and everything kept. It does not verify seals (the vault and `@nd7/verify` do) and writes nothing into a log.
+ * `Heart` says beside it that the machine is there and how far its sessions are.
  * Called by the recorder and by `nd7 enrol`, `nd7 ship`.
  */
 export { VaultClient } from './client.js';
@@ -12,6 +13,8 @@ export { enrol, nameHash } from './enrol.js';
 export type { Enrolled, EnrolOptions } from './enrol.js';
 export { isShipError, isVaultError, ShipError, VaultError } from './error.js';
 export type { ShipCode, VaultCode } from './error.js';
+export { Heart, HEARTBEAT_MS } from './heart.js';
+export type { AwayReason, HeartOptions, HeartStatus, SessionMark } from './heart.js';
 export { ShipLoop } from './loop.js';
 export type { ShipLoopOptions } from './loop.js';
 export { Outbox } from './outbox.js';

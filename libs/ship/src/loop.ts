@@ -136,6 +136,14 @@ export class ShipLoop {
     return Object.fromEntries(all.map((tracked) => [tracked.session, this.#outcome(tracked)]));
   }
 
+  /** Sessions of which something is still to be shipped; those given up are not among them. */
+  unfinished(): string[] {
+    return [...this.#tracked.values()].flatMap(({ session, running, timer, error, report }) => {
+      const isDone = running === undefined && timer === undefined && report?.state === 'shipped';
+      return isDone || error !== undefined ? [] : [session];
+    });
+  }
+
   /** For `nd7 status`. */
   status(): Record<string, unknown> {
     const { url, origin } = this.options.vault;

@@ -12,7 +12,7 @@ import {
 } from '@nd7/segment';
 import { generateKeyPair, sha256Hex, systemRandom, verifySignatures } from '@nd7/signing';
 import { formatNote, keyId, parseNote, signatureLine, signNote } from '@nd7/tlog';
-import { EnrolRequest, problemDocument, type ProblemCode } from '@nd7/vault-api';
+import { EnrolRequest, HeartbeatRequest, problemDocument, type ProblemCode } from '@nd7/vault-api';
 import { IngestDouble, Refusal } from './ingest-double.js';
 import { LogDouble } from './log-double.js';
 
@@ -33,6 +33,8 @@ export interface VaultFaults {
   /** Answers 503, with so many seconds to wait where `retryAfter` is set. */
   busy?: number;
   retryAfter?: number;
+  /** Takes heartbeats and never answers them. */
+  hang?: boolean;
   /** Publishes nothing until it is false again: 202, and no receipt at the Location. */
   hold?: boolean;
   /** Where a 202 points. */
@@ -53,6 +55,8 @@ export class VaultDouble {
   readonly faults: VaultFaults = {};
   /** Every segment that was asked for, in order, with the status of the answer. */
   readonly puts: { session: string; from: number; to: number | undefined; status: number }[] = [];
+  /** Every heartbeat that was taken, in order. */
+  readonly heartbeats: HeartbeatRequest[] = [];
   readonly #ingest: IngestDouble;
   readonly #tokens = new Map<string, string>();
   readonly #secrets = new Set<string>();
@@ -177,7 +181,11 @@ export class VaultDouble {
     if (route === 'POST /v1/enrol') return json(201, { ...offer, ...(await this.#enrol(text())) });
 
     const machine = await this.#authenticate(request, body);
-    if (route === 'POST /v1/heartbeat') return json(200, { time: this.#ingest.received() });
+    if (route === 'POST /v1/heartbeat') {
+      if (this.faults.hang === true) return;
+      this.heartbeats.push(HeartbeatRequest.parse(text()));
+      return json(200, { time: this.#ingest.received() });
+    }
     const [enrolled] = match(/^GET \/v1\/machines\/([0-9a-f]{64})\/receipt$/) ?? [];
     if (enrolled !== undefined) {
       const is = `nd7/enrol/v1\norigin ${this.log.origin}\nmachine ${enrolled}\n`;
