@@ -35,6 +35,14 @@ describe('configuration', () => {
       ownerUrl: GOOD.ND7_DATABASE_URL,
       signerState: '/keys/signer',
       signerSocket: undefined,
+      patience: {
+        every: 30_000,
+        quietAfter: 3,
+        sessionLag: 300_000,
+        sessionGrace: 3_600_000,
+        awayLimit: 604_800_000,
+        clockTolerance: 120_000,
+      },
     });
     expect(config.dashboardDir).toMatch(/apps\/dashboard\/dist$/);
   });
@@ -57,6 +65,12 @@ describe('configuration', () => {
     ['ND7_VAULT_PORT', '70000', /is "70000": must be a whole number from 0 to 65535/],
     ['ND7_VAULT_PORT', 'http', /must be a whole number/],
     ['ND7_DATABASE_POOL', '1', /must be a whole number from 2 to 200/],
+    ['ND7_VAULT_WATCH_EVERY', '0', /is "0": must be a whole number from 1 to 3600/],
+    ['ND7_VAULT_QUIET_AFTER', '1', /must be a whole number from 2 to 1000/],
+    ['ND7_VAULT_SESSION_LAG', '5m', /is "5m": must be a whole number from 10 to 86400/],
+    ['ND7_VAULT_SESSION_GRACE', '1', /must be a whole number from 10 to 2592000/],
+    ['ND7_VAULT_AWAY_LIMIT', '-60', /must be a whole number from 60 to 31536000/],
+    ['ND7_VAULT_CLOCK_TOLERANCE', '301', /must be a whole number from 1 to 300/],
     ['ND7_VAULT_MAX_INGESTS', '1.5', /must be a whole number/],
     ['ND7_VAULT_PUBLIC_URL', 'ftp://x', /must be the http or https URL/],
     ['ND7_LOG_LEVEL', 'loud', /must be debug, info, warn, error or silent/],

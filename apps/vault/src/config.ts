@@ -46,10 +46,33 @@ const Environment = z.object({
   ND7_VAULT_SIGNER_SOCKET: folder.optional(),
   ND7_VAULT_MAX_INGESTS: whole(1, 1024).default(32),
   ND7_VAULT_METRICS_TOKEN: z.string().min(16, 'must have at least 16 characters').optional(),
+  ND7_VAULT_WATCH_EVERY: whole(1, 3600).default(30),
+  ND7_VAULT_QUIET_AFTER: whole(2, 1000).default(3),
+  ND7_VAULT_SESSION_LAG: whole(10, 86_400).default(300),
+  ND7_VAULT_SESSION_GRACE: whole(10, 2_592_000).default(3600),
+  ND7_VAULT_AWAY_LIMIT: whole(60, 31_536_000).default(604_800),
+  // Beyond 300 s no request of the machine is taken (REQUEST_WINDOW of @nd7/segment).
+  ND7_VAULT_CLOCK_TOLERANCE: whole(1, 300).default(120),
   ND7_LOG_LEVEL: z
     .enum(['debug', 'info', 'warn', 'error', 'silent'], 'must be debug, info, warn, error or silent')
     .default('info'),
 });
+
+/** When silence is an incident; docs/operate.md has each with its setting. Times in milliseconds. */
+export interface Patience {
+  /** The watch looks so often. */
+  every: number;
+  /** A machine is quiet when it missed so many of its own intervals. */
+  quietAfter: number;
+  /** A session is quiet when entries that its machine named have not come for so long. */
+  sessionLag: number;
+  /** A session without a close is lost when nobody has vouched for it for so long. */
+  sessionGrace: number;
+  /** An announced sleep counts for so long; so does the silence of a machine that sends no heartbeats. */
+  awayLimit: number;
+  /** A machine's clock may differ by so much. */
+  clockTolerance: number;
+}
 
 /** What the vault runs with. Values come from the environment; see infra/postgres/README.md for the two database URLs. */
 export class VaultConfig {
@@ -75,6 +98,7 @@ export class VaultConfig {
   readonly maxIngests: number;
   /** Bearer token that /metrics asks for; undefined: open. */
   readonly metricsToken: string | undefined;
+  readonly patience: Patience;
   readonly logLevel: 'debug' | 'info' | 'warn' | 'error' | 'silent';
 
   /** Throws ConfigError naming every bad value at once. */
@@ -100,6 +124,14 @@ export class VaultConfig {
       values.ND7_VAULT_SIGNER_SOCKET === undefined ? undefined : resolve(values.ND7_VAULT_SIGNER_SOCKET);
     this.maxIngests = values.ND7_VAULT_MAX_INGESTS;
     this.metricsToken = values.ND7_VAULT_METRICS_TOKEN;
+    this.patience = {
+      every: values.ND7_VAULT_WATCH_EVERY * 1000,
+      quietAfter: values.ND7_VAULT_QUIET_AFTER,
+      sessionLag: values.ND7_VAULT_SESSION_LAG * 1000,
+      sessionGrace: values.ND7_VAULT_SESSION_GRACE * 1000,
+      awayLimit: values.ND7_VAULT_AWAY_LIMIT * 1000,
+      clockTolerance: values.ND7_VAULT_CLOCK_TOLERANCE * 1000,
+    };
     this.logLevel = values.ND7_LOG_LEVEL;
   }
 }

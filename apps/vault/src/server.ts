@@ -12,12 +12,15 @@ import { acceptBodies } from './http/body.js';
 import { serveDashboard } from './http/dashboard.js';
 import { commonHeaders } from './http/headers.js';
 import { ProblemFilter } from './http/problem.filter.js';
+import { Watch } from './watch/watch.js';
 import { VaultModule, type VaultParts } from './vault.module.js';
 import './http/request.js';
 
 export interface RunningVault {
   /** Where it listens, `http://host:port`. */
   url: string;
+  /** Looks for silence now, not only at the next turn. */
+  look(): Promise<void>;
   close(): Promise<void>;
 }
 
@@ -53,7 +56,7 @@ export async function startVault(parts: VaultParts): Promise<RunningVault> {
   const port = typeof address === 'object' && address !== null ? address.port : config.port;
   const url = `http://${config.host.includes(':') ? `[${config.host}]` : config.host}:${String(port)}`;
   log.info('vault ready', { url, vault: config.name });
-  return { url, close: () => app.close() };
+  return { url, look: () => app.get(Watch).look(), close: () => app.close() };
 }
 
 function addHooks(fastify: FastifyInstance, app: NestFastifyApplication, { config, log }: VaultParts): void {

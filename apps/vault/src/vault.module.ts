@@ -34,6 +34,7 @@ import { SequenceModule } from './sequence/sequence.module.js';
 import { SessionController } from './sessions/session.controller.js';
 import { SessionService } from './sessions/session.service.js';
 import { SessionStore } from './sessions/session.store.js';
+import { Watch } from './watch/watch.js';
 
 /** What the vault is given from outside. */
 export interface VaultParts {
@@ -103,6 +104,10 @@ class MachinesModule {}
 })
 class ReadersModule {}
 
+/** What does not come. */
+@Module({ imports: [SequenceModule], providers: [Watch, IncidentStore] })
+class WatchModule {}
+
 @Module({ controllers: [HealthController, OpenApiController], providers: [Readiness, Housekeeping] })
 class HealthModule {}
 
@@ -112,7 +117,15 @@ export class VaultModule {
   static of(parts: VaultParts): DynamicModule {
     return {
       module: VaultModule,
-      imports: [PlatformModule.of(parts), AccessModule, SequenceModule, MachinesModule, ReadersModule, HealthModule],
+      imports: [
+        PlatformModule.of(parts),
+        AccessModule,
+        SequenceModule,
+        MachinesModule,
+        ReadersModule,
+        WatchModule,
+        HealthModule,
+      ],
     };
   }
 }

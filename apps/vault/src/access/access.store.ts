@@ -1,11 +1,18 @@
-import { Injectable } from '@nestjs/common';
+import { Inject, Injectable } from '@nestjs/common';
 import { Database } from '../db/database.js';
+import { Metrics } from '../health/metrics.js';
 import type { MachineIdentity, ReaderIdentity } from '../http/request.js';
+import { Episodes } from '../incidents/episodes.js';
+import { RANDOM, type Random } from '../ports.js';
 
 /** The rows behind tokens, nonces and sign-ins. */
 @Injectable()
 export class AccessStore {
-  constructor(private readonly db: Database) {}
+  constructor(
+    private readonly db: Database,
+    private readonly metrics: Metrics,
+    @Inject(RANDOM) private readonly random: Random,
+  ) {}
 
   async machineOfToken(tokenHash: string): Promise<MachineIdentity | undefined> {
     const [row] = await this.db.sql<MachineIdentity[]>`select team, machine from nd7.machine_of_token(${tokenHash})`;
@@ -43,6 +50,19 @@ export class AccessStore {
           exists (select from nd7.machine_revocation where machine = ${machine.machine} and since <= ${now}) as revoked`;
       return row ?? { fresh: false, revoked: false };
     });
+  }
+
+  /** A request of the machine's own was refused because its clock is too far off to tell it from an old one. */
+  async clockDisagrees({ team, machine }: MachineIdentity, said: string, now: number): Promise<void> {
+    const episodes = await this.db.tenant(team, async (tx) => {
+      const raised = new Episodes(tx, team, new Date(now), this.random);
+      await raised.begin(
+        { kind: 'clock-disagrees', machine },
+        { machine_time: said, off_by_ms: Date.parse(said) - now },
+      );
+      return raised;
+    });
+    episodes.count(this.metrics);
   }
 
   async forgetNonces(): Promise<number> {

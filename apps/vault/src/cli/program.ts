@@ -33,6 +33,12 @@ Settings, by environment (docs/operate.md says more):
   ND7_DASHBOARD_DIR         the dashboard's files
   ND7_VAULT_MAX_INGESTS     segments in work at once (32)
   ND7_VAULT_METRICS_TOKEN   bearer token for /metrics (none: open)
+  ND7_VAULT_WATCH_EVERY     seconds between two looks for silence (30)
+  ND7_VAULT_QUIET_AFTER     missed intervals that make a machine quiet (3)
+  ND7_VAULT_SESSION_LAG     seconds that named entries may take to come (300)
+  ND7_VAULT_SESSION_GRACE   seconds without a sign until an open session is lost (3600)
+  ND7_VAULT_AWAY_LIMIT      seconds that an announced sleep may last (604800)
+  ND7_VAULT_CLOCK_TOLERANCE seconds a machine's clock may be off (120)
   ND7_LOG_LEVEL             debug, info, warn, error, silent (info)
 `;
 

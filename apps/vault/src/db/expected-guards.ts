@@ -38,6 +38,7 @@ export const TRIGGERS: readonly (readonly [string, string])[] = [
   ['log_checkpoint', 'in_order'],
   ['log_publication', 'in_order'],
   ['log_signature', 'in_order'],
+  ['segment_index', 'alarm_raises'],
 ];
 
 /** Unique constraints that races and forks are decided by: [table, columns]. */

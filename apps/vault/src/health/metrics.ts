@@ -43,6 +43,24 @@ export class Metrics {
     registers: [this.registry],
   });
   readonly forks = new Counter({ name: 'nd7_forks_total', help: 'Forks found', registers: [this.registry] });
+  readonly heartbeats = new Counter({
+    name: 'nd7_heartbeats_total',
+    help: 'Heartbeats taken, by what they said',
+    labelNames: ['said'],
+    registers: [this.registry],
+  });
+  readonly incidents = new Counter({
+    name: 'nd7_incidents_total',
+    help: 'Incidents of silence raised and over, in this process',
+    labelNames: ['kind', 'state'],
+    registers: [this.registry],
+  });
+  readonly looks = new Counter({
+    name: 'nd7_watch_looks_total',
+    help: 'Looks of the watch at a team, by what came of them',
+    labelNames: ['result'],
+    registers: [this.registry],
+  });
   readonly ingesting = new Gauge({
     name: 'nd7_ingests_in_work',
     help: 'Segments in work now',

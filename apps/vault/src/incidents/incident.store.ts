@@ -1,5 +1,6 @@
 import { Injectable } from '@nestjs/common';
 import type { SignedClaim } from '@nd7/segment';
+import type { Seen } from '@nd7/vault-api';
 import type { TransactionSql } from 'postgres';
 import { newId } from '../access/tokens.js';
 import type { Random } from '../ports.js';
@@ -12,6 +13,7 @@ export interface NewIncident {
   count?: number;
   evidence?: bigint;
   leafId?: bigint;
+  seen?: Seen;
   at: Date;
 }
 
@@ -84,12 +86,13 @@ export class IncidentStore {
       on conflict do nothing`;
   }
 
-  /** Raises an incident, once for what it is about. */
+  /** Raises an incident that is about a claim, once for what it is about. Those of silence are episodes (episodes.ts). */
   async add(tx: TransactionSql, i: NewIncident, random: Random): Promise<void> {
     await tx`
-      insert into nd7.incident (team, id, kind, machine, session, count, evidence, leaf_id, at)
+      insert into nd7.incident (team, id, kind, machine, session, count, evidence, leaf_id, at, seen)
       values (${i.team}, ${newId('i', random)}, ${i.kind}, ${i.machine}, ${i.session ?? null}, ${i.count ?? null},
-        ${i.evidence === undefined ? null : String(i.evidence)}, ${i.leafId === undefined ? null : String(i.leafId)}, ${i.at})
+        ${i.evidence === undefined ? null : String(i.evidence)}, ${i.leafId === undefined ? null : String(i.leafId)}, ${i.at},
+        ${i.seen === undefined ? null : tx.json(i.seen)})
       on conflict do nothing`;
   }
 }

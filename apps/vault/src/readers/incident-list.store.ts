@@ -1,5 +1,5 @@
 import { Injectable } from '@nestjs/common';
-import type { Incident } from '@nd7/vault-api';
+import type { Incident, Seen } from '@nd7/vault-api';
 import type { Fragment, TransactionSql } from 'postgres';
 import { Database } from '../db/database.js';
 
@@ -13,6 +13,9 @@ interface Row {
   leaf_index: number | null;
   stored: string[] | null;
   second: string[] | null;
+  seen: Seen | null;
+  over: Date | null;
+  why: string | null;
 }
 
 /** Incidents with the claims that prove them, the stored one first. */
@@ -33,12 +36,14 @@ export class IncidentListStore {
     return tx<Row[]>`
       select i.id, i.kind, i.machine, i.session, i.count, i.at, l.leaf_index,
         case when g.head is not null then array[g.from_entry::text, g.to_entry::text, g.prev, g.head, g.signature] end as stored,
-        case when e.id is not null then array[e.from_entry::text, e.to_entry::text, e.prev, e.head, e.signature] end as second
+        case when e.id is not null then array[e.from_entry::text, e.to_entry::text, e.prev, e.head, e.signature] end as second,
+        i.seen, c.at as over, c.why
       from nd7.incident i
         left join nd7.evidence e on e.id = i.evidence
         left join nd7.fork f on f.evidence = i.evidence and f.machine = i.machine and f.session = i.session and f.count = i.count
         left join nd7.segment g on g.machine = f.machine and g.session = f.session and g.from_entry = f.from_entry
         left join nd7.log_leaf l on l.leaf_id = i.leaf_id
+        left join nd7.incident_change c on c.incident = i.id and c.state = 'over'
       where ${where} order by i.at desc, i.id limit ${limit}`;
   }
 }
@@ -58,6 +63,9 @@ function incidentOf(row: Row): Incident {
     at: row.at.toISOString(),
     ...(claims.length === 0 ? {} : { claims }),
     ...(row.leaf_index === null ? {} : { leaf_index: row.leaf_index }),
-    state: 'open',
+    ...(row.seen === null ? {} : { seen: row.seen }),
+    ...(row.over === null
+      ? { state: 'open' }
+      : { state: 'over', over: { at: row.over.toISOString(), why: row.why ?? '' } }),
   };
 }

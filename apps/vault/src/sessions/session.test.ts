@@ -1,7 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { checkReceiptItself } from '@nd7/receipt';
 import { verifySignatures, generateKeyPair } from '@nd7/signing';
-import { formatTime } from '@nd7/entry';
 import { parseVkey, type VerifierKey } from '@nd7/tlog';
 import { TestSession, type Answer, type TestMachine } from '../testing/session.fixture.js';
 import { TestWorld } from '../testing/vault.fixture.js';
@@ -11,11 +10,9 @@ let machine: TestMachine;
 let key: VerifierKey;
 let reader: { authorization: string };
 let n = 0;
-/** The vault’s clock is so far ahead of the machine’s, in milliseconds. */
-let ahead = 0;
 
 beforeAll(async () => {
-  world = await TestWorld.make({ clock: { now: () => Date.now() + ahead } });
+  world = await TestWorld.make();
   key = parseVkey((await world.team('acme')).vkey) as VerifierKey;
   await world.replica();
   machine = await world.machine('acme');
@@ -121,54 +118,5 @@ describe('close', () => {
       'bad-request',
       undefined,
     ]);
-  });
-});
-
-describe('heartbeats', () => {
-  const beat = (said: unknown): Promise<Answer> =>
-    machine.signed('POST', '/v1/heartbeat', Buffer.from(JSON.stringify(said)));
-
-  it('are rows, and tell the vault’s time', async () => {
-    const session = await stored();
-    const answer = await beat({
-      time: formatTime(Date.now()),
-      sessions: [{ session: session.id, entries: 6, head: head(session, 4) }],
-    });
-    expect(answer.status).toBe(200);
-    expect(Math.abs(Date.parse(String(answer.json['time'])) - Date.now())).toBeLessThan(60_000);
-    const { machines } = (await machine.fetch('GET', '/v1/machines', { headers: reader })).json as {
-      machines: { machine: string; last_seen: string | null }[];
-    };
-    expect(machines[0]?.last_seen).not.toBeNull();
-    expect(await incidents(session)).toEqual([]);
-  });
-
-  it('raise an incident once when a tail shrank, and none for what was shipped while they were on their way', async () => {
-    const session = await stored();
-    const said = {
-      time: formatTime(Date.now()),
-      sessions: [{ session: session.id, entries: 3, head: head(session, 3) }],
-    };
-    await beat(said);
-    expect(await incidents(session)).toEqual([]);
-    ahead = 120_000;
-    for (let i = 0; i < 2; i += 1) await beat(said);
-    ahead = 0;
-    expect(await incidents(session)).toMatchObject([{ kind: 'tail-shrank', count: 3 }]);
-  });
-
-  it('raise an incident when the clock disagrees', async () => {
-    await beat({ time: '2020-01-01T00:00:00.000Z', sessions: [] });
-    const { incidents: all } = (await machine.fetch('GET', '/v1/incidents', { headers: reader })).json as {
-      incidents: { kind: string }[];
-    };
-    expect(all.filter((one) => one.kind === 'clock-disagrees')).toHaveLength(1);
-  });
-
-  it('are checked in their form', async () => {
-    expect(refusal(await beat({ time: 'now', sessions: [] }))).toEqual([400, 'bad-request', undefined]);
-    expect(refusal(await beat({ time: formatTime(0), sessions: [{ session: '../x', entries: 0, head: '' }] }))).toEqual(
-      [400, 'bad-request', undefined],
-    );
   });
 });

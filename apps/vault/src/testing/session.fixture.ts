@@ -101,6 +101,11 @@ export class TestSession {
     return this.seal();
   }
 
+  /** The session in a heartbeat. */
+  named(entries = this.count): { session: string; entries: number; head: string } {
+    return { session: this.id, entries, head: this.heads[entries] ?? 'f'.repeat(64) };
+  }
+
   cut(from: number, to = this.count): Cut {
     const bytes = Buffer.concat(this.lines.slice(from, to).flatMap((line) => [line, utf8('\n')]));
     return { from, to, prev: this.heads[from] as string, head: this.heads[to] as string, bytes };
@@ -126,6 +131,8 @@ export interface Answer {
 /** An enrolled machine: signs its claims and requests. */
 export class TestMachine {
   token = '';
+  /** How far its clock is ahead of this process's, in milliseconds. */
+  ahead = 0;
   constructor(
     public url: string,
     readonly origin: string,
@@ -197,6 +204,12 @@ export class TestMachine {
     );
   }
 
+  /** Says that it is there, as a recorder does every minute. */
+  beat(said: object = {}): Promise<Answer> {
+    const whole = { time: formatTime(Date.now() + this.ahead), interval: 60, sessions: [], ...said };
+    return this.signed('POST', '/v1/heartbeat', Buffer.from(JSON.stringify(whole)));
+  }
+
   /** The headers of a signed request. */
   async headers(
     method: string,
@@ -204,7 +217,7 @@ export class TestMachine {
     body: Uint8Array,
     over: { now?: number; nonce?: Uint8Array; token?: string; key?: KeyPair } = {},
   ): Promise<Record<string, string>> {
-    const { now = Date.now(), nonce = systemRandom(16), token = this.token, key = this.key } = over;
+    const { now = Date.now() + this.ahead, nonce = systemRandom(16), token = this.token, key = this.key } = over;
     const signed = await signRequest({ method, pathWithQuery: path, bodySha256Hex: sha256Hex(body), now, nonce }, key);
     return { authorization: `Bearer ${token}`, ...signed };
   }
