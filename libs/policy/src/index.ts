@@ -27,3 +27,24 @@ export type {
   Sourced,
   Tier,
 } from './ruleset.js';
+export { PolicyError } from './failure.js';
+export type { PolicyErrorCode } from './failure.js';
+export { policySchema } from './document.js';
+export type { PolicyDocument } from './document.js';
+export { readPolicy } from './read.js';
+export type { PolicyFile } from './read.js';
+export { filesNamedBy } from './parts.js';
+export type { CompileInput } from './parts.js';
+export type { Places } from './path.js';
+export { compile, rulesetHash } from './compile.js';
+export type { Note } from './compile.js';
+export { accessAt, decideHost, maskAt, mayDial, nodeAt, portRule, writableRoots } from './decide.js';
+export type { Facts, HostDecision } from './decide.js';
+export { foldName, nameMatches } from './pattern.js';
+export { leafAt, leafMatch, maskedPrefix } from './names.js';
+export { comparePaths, isWithin } from './path.js';
+export { environmentInside } from './environment.js';
+export { parseAuthority, parseHost } from './host.js';
+export type { Host, HostFault } from './host.js';
+export { addressKind } from './address.js';
+export type { AddressKind } from './address.js';

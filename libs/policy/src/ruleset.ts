@@ -102,7 +102,7 @@ export interface FileNode {
 export interface Mask {
   /** Folders below which it holds; absolute. */
   under: string[];
-  /** Components split at `/`; `**` alone is any number of them, `*` any run of characters in one, `?` one character: `secrets/*.pem`. */
+  /** Components split at `/`; `**` alone is any number of them, `*` any run of characters in one: `secrets/*.pem`. */
   pattern: string;
   /** Patterns of the same form that are let out of this mask. */
   except: string[];
@@ -125,18 +125,25 @@ export type LeafTreatment =
 export type Mediator = 'git-config' | 'git-pointer' | 'claude-state';
 
 /**
- * A protected name. A path is protected by the leaf that matches the most of its components; on a tie the stricter treatment holds.
- * Everything below a protected name is protected with it. Names are compared by `foldName`: case, Unicode form and characters that some
- * file systems ignore make no difference.
+ * A protected name. A path is protected by the leaf whose match ends deepest in it; on a tie the stricter treatment holds. Names are
+ * compared by `foldName`: case, Unicode form and characters that some file systems ignore make no difference.
  */
 export interface ProtectedLeaf {
   /**
-   * Where the pattern starts: `anywhere` at any depth in any writable folder; `git-dir` in a git directory, known by what it holds
-   * (HEAD, objects, refs, or a commondir file), whatever its name; else in the folder named, absolute.
+   * Where the pattern starts: `anywhere` at any depth below the folders in `under`; `git-dir` in a git directory below them, known by what
+   * it holds (HEAD, objects, refs, or a commondir file), whatever its name; `folder` in the folders in `under` themselves.
    */
-  at: 'anywhere' | 'git-dir' | { folder: string };
-  /** Components split at `/`, with `*` and `?`; no `**`. `.claude`, `hooks`, `.github/hooks`, `.github/copilot*`. */
+  at: 'anywhere' | 'git-dir' | 'folder';
+  /** Absolute. */
+  under: string[];
+  /** Components split at `/`, with `*` in them; no `**`. `.claude`, `hooks`, `.github/hooks`, `.github/copilot*`. */
   pattern: string;
+  /** Whether everything below the name is protected with it. */
+  below: boolean;
+  /** Below folders of these names it does not hold (`node_modules`). */
+  notBelow: string[];
+  /** Absolute paths that are let out, with everything below them: the person has named them for writing. */
+  exceptPaths: string[];
   treatment: LeafTreatment;
   /** Which mediator; null unless `treatment` is `mediate`. */
   mediator: Mediator | null;
@@ -163,7 +170,7 @@ export interface PortRange {
 
 /** The egress proxy lets nothing through that no rule names. */
 export interface NetworkRules {
-  /** The most specific rule decides (`decideHost`): an exact name before `*.b.c` before `*.c` before `*`; on a tie a deny. */
+  /** The most specific rule decides (`decideHost`): an exact name before `*.b.c` before `*.c` before `*`, then fewer ports; on a tie a deny. */
   hosts: HostRule[];
   /** What must agree besides, each by itself: the team's policy, the project's. */
   bounds: HostBound[];
@@ -177,7 +184,7 @@ export interface NetworkRules {
 export interface HostRule {
   /** In the form of `parseHostPattern`: `api.example.com`, `*.example.com` (not example.com itself), `*`, or an IP literal in canonical spelling. */
   host: string;
-  ports: PortRange[];
+  ports: PortRange;
   allow: boolean;
   /** A tunnel may carry anything. `false`: its first bytes must be a ClientHello with this very name (443 and others alike). */
   raw: boolean;
@@ -217,7 +224,7 @@ export interface Credential {
 
 /** The environment inside, made from the one `nd7 run` was started with: only what `pass` names, less `unset`, then `set` on top. */
 export interface EnvironmentRules {
-  /** Name patterns (`*`, `?`); `*` alone passes everything that `unset` does not name. */
+  /** Name patterns (`*`); `*` alone passes everything that `unset` does not name. */
   pass: Sourced<{ pattern: string }>[];
   /** Name patterns that do not pass, whatever `pass` says, but for the names in `except`: secrets, and doors to sockets that are closed. */
   unset: Sourced<{ pattern: string; except: string[] }>[];

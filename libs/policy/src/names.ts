@@ -1,0 +1,237 @@
+import { PACKAGE_FOLDERS, RECORDED, REFUSED } from './builtin/index.js';
+import type { PolicyDocument } from './document.js';
+import { PolicyError } from './failure.js';
+import { expandAt, rulesOf } from './files.js';
+import type { PathRule } from './files.js';
+import { GROUP } from './parts.js';
+import type { Part, Parts } from './parts.js';
+import { componentsOf, expandPath, isWithin } from './path.js';
+import type { Places } from './path.js';
+import { foldName, nameMatches, parsePattern, patternMatches } from './pattern.js';
+import type { LeafTreatment, Mask, Mediator, ProtectedLeaf, Source } from './ruleset.js';
+
+type MaskRule = Exclude<NonNullable<PolicyDocument['masks']>[number], string>;
+
+/** All masks, of the pool and of those who only narrow; each with what has been named in spite of it by somebody who may. */
+export function compileMasks(parts: Parts, places: Places): Mask[] {
+  return everybody(parts).flatMap(({ part, over }) => {
+    const named = over.flatMap((other) => rulesOf(other, 'read', places, ['allow'])).filter((rule) => rule.allow);
+    return (part.document.masks ?? []).map((written, i) => {
+      const rule: MaskRule = typeof written === 'string' ? { pattern: written } : written;
+      const source = part.source(['masks', i], rule.pattern);
+      const mask: Mask = {
+        under: (rule.under ?? ['.']).map((folder) => expandAt(folder, places, source)),
+        pattern: checked(rule.pattern, source),
+        except: (rule.except ?? []).map((pattern) => checked(pattern, source)),
+        exceptPaths: [],
+        exceptTracked: rule.exceptTracked ?? true,
+        source,
+      };
+      mask.exceptPaths = unique(named.map(({ path }) => path).filter((path) => maskedPrefix(mask, path) !== undefined));
+      return mask;
+    });
+  });
+}
+
+/**
+ * Every policy once, with those who may let names out of what it says: of a policy that only narrows those in `over` and itself; of one in
+ * the pool itself and all that stand as near to the person as it or nearer.
+ */
+function everybody(parts: Parts): { part: Part; over: Part[] }[] {
+  const narrowing = parts.bounds.map(({ part, over }) => ({ part, over: [part, ...over] }));
+  const pool = parts.pool
+    .filter((part) => !narrowing.some((bound) => bound.part === part))
+    .map((part) => ({ part, over: parts.pool.filter((other) => other.group >= part.group) }));
+  return [...pool, ...narrowing];
+}
+
+function checked(pattern: string, source: Source): string {
+  try {
+    parsePattern(pattern, { deep: true });
+    return pattern;
+  } catch (error) {
+    throw error instanceof PolicyError ? error.at(source.file, source.line) : error;
+  }
+}
+
+/**
+ * The part of `path` that a mask hides, or undefined where it does not touch the path: the shortest prefix, strictly below a folder of
+ * `under`, that the pattern matches and that nothing lets out. `tracked` says which files git tracks.
+ */
+export function maskedPrefix(
+  mask: Mask,
+  path: string,
+  tracked: (path: string) => boolean = () => false,
+): string | undefined {
+  const pattern = parsePattern(mask.pattern, { deep: true });
+  const except = mask.except.map((text) => parsePattern(text, { deep: true }));
+  for (const under of mask.under) {
+    if (!isWithin(path, under) || path === under) continue;
+    const names = componentsOf(path).slice(componentsOf(under).length);
+    for (let length = 1; length <= names.length; length++) {
+      const some = names.slice(0, length);
+      if (!patternMatches(pattern, some) || except.some((other) => patternMatches(other, some))) continue;
+      const prefix = `${under === '/' ? '' : under}/${some.join('/')}`;
+      if (mask.exceptTracked && tracked(prefix)) continue;
+      if (mask.exceptPaths.some((other) => isWithin(path, other) && isWithin(other, prefix))) continue;
+      return prefix;
+    }
+  }
+  return undefined;
+}
+
+/** All protected names. A person releases them by name, or lets one place out by naming it for writing. */
+export function compileLeaves(parts: Parts, places: Places): ProtectedLeaf[] {
+  const writes = (from: readonly Part[]): PathRule[] =>
+    from.flatMap((part) => rulesOf(part, 'write', places, ['allow'])).filter((rule) => rule.allow);
+  const persons = parts.pool.filter((part) => part.group >= GROUP.user);
+  const roots = unique([
+    places.project,
+    ...writes(parts.pool.filter((part) => part.group >= GROUP.project)).map(({ path }) => path),
+  ]);
+  const released = new Set(persons.flatMap((part) => part.document.protect?.release ?? []));
+  return everybody(parts).flatMap(({ part, over }) => {
+    const narrowing = parts.bounds.some((bound) => bound.part === part);
+    const named = writes(over.filter((other) => other.group >= GROUP.user && other !== part)).map(({ path }) => path);
+    return namesOf(part)
+      .filter(({ name }) => narrowing || !released.has(name))
+      .map(({ name, treatment, mediator, below, source }) => {
+        const leaf: ProtectedLeaf = {
+          ...placeOf(name, places, roots, source),
+          below,
+          notBelow: part.group === GROUP.base ? [...PACKAGE_FOLDERS] : [],
+          exceptPaths: [],
+          treatment,
+          mediator,
+          because: reasonFor(name, treatment),
+          source,
+        };
+        leaf.exceptPaths = unique(named.filter((path) => leafMatch(leaf, path, looksLikeGitDir) > 0));
+        return leaf;
+      });
+  });
+}
+
+interface Name {
+  name: string;
+  treatment: LeafTreatment;
+  mediator: Mediator | null;
+  below: boolean;
+  source: Source;
+}
+
+function namesOf(part: Part): Name[] {
+  const protect = part.document.protect;
+  const plain = (treatment: 'refuse' | 'record'): Name[] =>
+    (protect?.[treatment] ?? []).map((name, i) => ({
+      name,
+      treatment,
+      mediator: null,
+      below: true,
+      source: part.source(['protect', treatment, i], name),
+    }));
+  const mediated = (protect?.mediate ?? []).map(({ name, by, below }, i): Name => ({
+    name,
+    treatment: 'mediate',
+    mediator: by,
+    below: below ?? false,
+    source: part.source(['protect', 'mediate', i, 'name'], name),
+  }));
+  return [...plain('refuse'), ...plain('record'), ...mediated];
+}
+
+/** A bare name holds anywhere, `git:x` in git directories, a path at its place. */
+function placeOf(
+  name: string,
+  places: Places,
+  roots: string[],
+  source: Source,
+): Pick<ProtectedLeaf, 'at' | 'under' | 'pattern'> {
+  try {
+    if (name.startsWith('git:')) return { at: 'git-dir', under: roots, pattern: leafPattern(name.slice(4)) };
+    if (!/^[/~$]|^\.\//.test(name)) return { at: 'anywhere', under: roots, pattern: leafPattern(name) };
+    // The pattern begins where the first wildcard stands, or is the last component.
+    const parts = name.split('/');
+    const wild = parts.findIndex((part) => part.includes('*'));
+    const cut = wild < 0 ? parts.length - 1 : wild;
+    const folder = parts.slice(0, cut).join('/');
+    return {
+      at: 'folder',
+      under: [expandPath(folder === '' ? '/' : folder, places)],
+      pattern: leafPattern(parts.slice(cut).join('/')),
+    };
+  } catch (error) {
+    throw error instanceof PolicyError ? error.at(source.file, source.line) : error;
+  }
+}
+
+function leafPattern(pattern: string): string {
+  parsePattern(pattern, { deep: false });
+  return pattern;
+}
+
+/** A name for which somebody has said why; else that a policy says so. */
+function reasonFor(name: string, treatment: LeafTreatment): string {
+  const known = [...REFUSED, ...RECORDED].find(({ names }) => names.includes(name));
+  if (known !== undefined) return known.because;
+  if (treatment === 'mediate') return 'some of what it can say runs commands';
+  return 'a policy protects it';
+}
+
+/** Whether a folder is called as a git directory is, for those who cannot look into it. */
+export function looksLikeGitDir(path: string): boolean {
+  return /\/\.git(\/modules\/[^/]+|\/worktrees\/[^/]+)?$/.test(path);
+}
+
+/**
+ * How many components of `path` a leaf's match reaches over: 0 where it does not protect the path. A path below a protected name counts
+ * where the leaf says so. `isGitDir` says of a folder whether it is a git directory.
+ */
+export function leafMatch(leaf: ProtectedLeaf, path: string, isGitDir: (folder: string) => boolean): number {
+  const pattern = leaf.pattern.split('/').map(foldName);
+  const all = componentsOf(path);
+  const folded = all.map(foldName);
+  let best = 0;
+  for (const under of leaf.under) {
+    if (!isWithin(path, under)) continue;
+    const base = componentsOf(under).length;
+    const last = leaf.at === 'folder' ? base : all.length - pattern.length;
+    for (let start = base; start <= last; start++) {
+      const end = start + pattern.length;
+      if (end > all.length || (!leaf.below && end !== all.length)) continue;
+      if (!pattern.every((component, i) => nameMatches(component, folded[start + i] as string))) continue;
+      if (leaf.at === 'git-dir' && !isGitDir(`/${all.slice(0, start).join('/')}`)) continue;
+      if (all.slice(base, start).some((name) => leaf.notBelow.includes(name))) continue;
+      best = Math.max(best, end);
+    }
+  }
+  if (best === 0) return 0;
+  const match = `/${all.slice(0, best).join('/')}`;
+  return leaf.exceptPaths.some((other) => isWithin(path, other) && isWithin(other, match)) ? 0 : best;
+}
+
+const STRICTNESS: Readonly<Record<LeafTreatment, number>> = { refuse: 2, mediate: 1, record: 0 };
+
+/** The leaf that decides about a path: the deepest match, then the strictest treatment; undefined where none protects it. */
+export function leafAt(
+  leaves: readonly ProtectedLeaf[],
+  path: string,
+  isGitDir: (folder: string) => boolean = looksLikeGitDir,
+): ProtectedLeaf | undefined {
+  let best: { leaf: ProtectedLeaf; depth: number } | undefined;
+  for (const leaf of leaves) {
+    const depth = leafMatch(leaf, path, isGitDir);
+    if (depth === 0) continue;
+    if (
+      best === undefined ||
+      depth > best.depth ||
+      (depth === best.depth && STRICTNESS[leaf.treatment] > STRICTNESS[best.leaf.treatment])
+    )
+      best = { leaf, depth };
+  }
+  return best?.leaf;
+}
+
+export function unique(paths: readonly string[]): string[] {
+  return [...new Set(paths)].sort();
+}

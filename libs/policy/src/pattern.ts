@@ -1,0 +1,94 @@
+import { PolicyError } from './failure.js';
+
+/** Longest pattern, in components: keeps comparing cheap. */
+const MAX_COMPONENTS = 16;
+const MAX_LENGTH = 1024;
+
+/**
+ * Characters that HFS+ leaves out when it compares names: `.g\u200cit` is `.git` there (git's CVE-2014-9390).
+ * U+200C..U+200F, U+202A..U+202E, U+206A..U+206F, U+FEFF.
+ */
+const IGNORED = /[\u200C-\u200F\u202A-\u202E\u206A-\u206F\uFEFF]/g;
+
+/**
+ * The form in which names of files are compared where a file system may take two spellings for one: no ignored characters, compatibility
+ * form, no case, no dots or blanks at the end (NTFS drops them), no `::$INDEX_ALLOCATION` or other stream.
+ */
+export function foldName(name: string): string {
+  const folded = name.replace(IGNORED, '').normalize('NFKC').toUpperCase().toLowerCase().normalize('NFKC');
+  return withoutTail(folded.replace(/(?<=.):.*$/s, ''));
+}
+
+/** Without blanks and dots at the end; a name of nothing else stays as it is. */
+function withoutTail(name: string): string {
+  let end = name.length;
+  while (end > 0 && (name[end - 1] === ' ' || name[end - 1] === '.')) end--;
+  return end === 0 ? name : name.slice(0, end);
+}
+
+/** Splits a pattern into its components. With `deep`, `**` may stand for any number of components. */
+export function parsePattern(pattern: string, { deep }: { deep: boolean }): string[] {
+  const parts = pattern.split('/');
+  const refuse = (what: string, mend: string): never => {
+    throw new PolicyError('bad-pattern', `"${pattern}" ${what}`, mend);
+  };
+  if (pattern.length > MAX_LENGTH || parts.length > MAX_COMPONENTS)
+    refuse('is too long', `At most ${MAX_COMPONENTS} components.`);
+  if (pattern.includes('\0')) refuse('has a NUL character', 'Take it out.');
+  for (const part of parts) {
+    if (part === '' || part === '.' || part === '..')
+      refuse(`has "${part}" as a component`, 'Write the components with one / between them.');
+    if (part.includes('**') && (part !== '**' || !deep))
+      refuse(
+        'has ** where it cannot stand',
+        deep ? 'It stands alone between slashes: **/.env*.' : 'Only masks take it.',
+      );
+  }
+  if (parts.at(-1) === '**') refuse('ends with **', 'Name what is meant: a rule holds for everything below it anyway.');
+  return parts;
+}
+
+/** Whether one name matches a component in which `*` stands for any run of characters, also none. In time |name| × |component|. */
+export function nameMatches(component: string, name: string): boolean {
+  let p = 0;
+  let n = 0;
+  let star = -1;
+  let mark = 0;
+  while (n < name.length) {
+    const c = component[p];
+    if (c === '*') {
+      star = p++;
+      mark = n;
+    } else if (c !== undefined && c === name[n]) {
+      p++;
+      n++;
+    } else if (star >= 0) {
+      p = star + 1;
+      n = ++mark;
+    } else return false;
+  }
+  while (component[p] === '*') p++;
+  return p === component.length;
+}
+
+/** Whether all components match all names, `**` any number of them. */
+export function patternMatches(pattern: readonly string[], names: readonly string[]): boolean {
+  // reached[i]: the first i components match the names read so far.
+  let reached = closure(pattern, [true]);
+  for (const name of names) {
+    const next: boolean[] = [];
+    for (let i = 0; i < pattern.length; i++) {
+      if (reached[i] !== true) continue;
+      if (pattern[i] === '**') next[i] = true;
+      else if (nameMatches(pattern[i] as string, name)) next[i + 1] = true;
+    }
+    reached = closure(pattern, next);
+  }
+  return reached[pattern.length] === true;
+}
+
+/** `**` may match nothing. */
+function closure(pattern: readonly string[], reached: boolean[]): boolean[] {
+  for (let i = 0; i < pattern.length; i++) if (reached[i] === true && pattern[i] === '**') reached[i + 1] = true;
+  return reached;
+}
