@@ -1,26 +1,10 @@
 // Every page, in both themes, wide and narrow: it draws, nothing is blocked by the policy, nothing overflows, no accessibility finding.
-import type { Browser } from 'playwright-core';
-import { acme, type Acme } from './fixtures/acme.js';
-import { startChromium } from './fixtures/chromium.js';
-import { FixtureVault, TOKEN } from './fixtures/server.js';
+import { inChromium } from './fixtures/chromium.js';
+import { Desk, pathOf } from './fixtures/desk.js';
+import { TOKEN } from './fixtures/server.js';
 import { type Theme, Visit } from './fixtures/visit.js';
 
-let world: Acme;
-let vault: FixtureVault;
-let browser: Browser;
-
-beforeAll(async () => {
-  world = await acme();
-  vault = await FixtureVault.start(world.team);
-  browser = await startChromium();
-});
-afterAll(async () => {
-  await (browser as Browser | undefined)?.close();
-  await (vault as FixtureVault | undefined)?.stop();
-});
-
-const sessionPath = (held: { row: { machine: string; session: string } }) =>
-  `/machines/${held.row.machine}/sessions/${held.row.session}`;
+const desk = new Desk();
 const DONE = { hasText: /Unchanged|Changed|missing|second history/ };
 
 /** Each page: how to get there, and what must stand there before it is looked at. */
@@ -29,43 +13,43 @@ const pages: Record<string, (visit: Visit) => Promise<void>> = {
     await page.getByRole('row', { name: /7962b8a7/ }).waitFor();
   },
   session: async (visit) => {
-    await visit.go(sessionPath(world.whole));
+    await visit.go(pathOf(desk.world.whole));
     await visit.page.locator('h1', DONE).waitFor();
     await visit.page.getByRole('button', { name: /Bash.*echo hello/ }).click();
   },
   'session-open': async (visit) => {
-    await visit.go(sessionPath(world.open));
+    await visit.go(pathOf(desk.world.open));
     await visit.page.locator('h1', DONE).waitFor();
   },
   'session-entries': async (visit) => {
-    await visit.go(`${sessionPath(world.whole)}?view=entries`);
+    await visit.go(`${pathOf(desk.world.whole)}?view=entries`);
     await visit.page.locator('h1', DONE).waitFor();
   },
   'session-receipts': async (visit) => {
-    await visit.go(`${sessionPath(world.whole)}?view=receipts`);
+    await visit.go(`${pathOf(desk.world.whole)}?view=receipts`);
     await visit.page.getByText('holds').first().waitFor();
   },
   'session-segments': async (visit) => {
-    await visit.go(`${sessionPath(world.whole)}?view=segments`);
+    await visit.go(`${pathOf(desk.world.whole)}?view=segments`);
     await visit.page.locator('h1', DONE).waitFor();
   },
   'session-edited': async (visit) => {
-    await visit.go(sessionPath(world.edited));
+    await visit.go(pathOf(desk.world.edited));
     await visit.page.locator('h1', DONE).waitFor();
   },
   'session-hostile': async (visit) => {
-    await visit.go(sessionPath(world.hostile));
+    await visit.go(pathOf(desk.world.hostile));
     await visit.page.locator('h1', DONE).waitFor();
     await visit.page.getByRole('button', { name: /Bash.*invoice/ }).click();
   },
   verification: async (visit) => {
-    await visit.go(`${sessionPath(world.whole)}/verification`);
+    await visit.go(`${pathOf(desk.world.whole)}/verification`);
     await visit.page.getByText('Inclusion proof, step by step').waitFor();
     await visit.page.getByText(/Step 0 of/).waitFor();
     for (let i = 0; i < 6; i++) await visit.page.keyboard.press('ArrowRight');
   },
   'verification-edited': async (visit) => {
-    await visit.go(`${sessionPath(world.edited)}/verification`);
+    await visit.go(`${pathOf(desk.world.edited)}/verification`);
     await visit.page.getByText('What was not checked').waitFor();
   },
   verify: async (visit) => {
@@ -109,34 +93,28 @@ async function lookAt(visit: Visit, name: string): Promise<void> {
   await visit.page.setViewportSize({ width: 1440, height: 900 });
 }
 
-describe('every page, in both themes, wide and narrow', () => {
-  let visit: Visit;
-  beforeAll(async () => {
-    visit = await (await Visit.begin(browser, vault)).signIn();
-  });
-  afterAll(() => visit.end());
+inChromium('every page, in both themes, wide and narrow', () => {
+  desk.oneReader();
 
   it.each(Object.keys(pages))('%s', async (name) => {
-    await pages[name]!(visit);
-    await visit.page.getByText(/Checkpoint [\d,]+ verified here/).waitFor();
-    await lookAt(visit, name);
+    await pages[name]!(desk.visit);
+    await desk.page.getByText(/Checkpoint [\d,]+ verified here/).waitFor();
+    await lookAt(desk.visit, name);
   });
 
-  it('sign-in, before anybody is signed in', async () => {
-    const other = await Visit.begin(browser, vault);
+  it('sign-in, with no key to pin, and the keyboard map', async () => {
+    const other = await Visit.begin(desk.browser, desk.vault);
     await other.open('/sign-in');
     await other.page.getByLabel('Reader token').waitFor();
     await lookAt(other, 'sign-in');
-    await other.end();
-  });
-
-  it('sign-in with no key to pin, and the keyboard map', async () => {
-    const other = await Visit.begin(browser, vault);
+    await other.page.goto('about:blank');
     await other.open(`/sign-in#token=${TOKEN}`);
     await other.page.getByRole('heading', { name: 'no key pinned: nothing is verified' }).waitFor();
     await lookAt(other, 'sign-in-unpinned');
     await other.page.getByRole('button', { name: 'Go on without' }).click();
     await other.page.waitForURL('**/sessions');
+    await other.go('/verify');
+    await other.page.getByText('Drop files').waitFor();
     await other.page.keyboard.press('?');
     await other.page.getByRole('dialog').waitFor();
     await lookAt(other, 'keyboard-map');

@@ -5,13 +5,14 @@ import { join } from 'node:path';
 import { formatHeadFile } from '@nd7/chain';
 import { generateKeyPair } from '@nd7/signing';
 import { HOSTILE } from './fixtures/acme.js';
+import { inChromium } from './fixtures/chromium.js';
 import { Desk, greens, pathOf } from './fixtures/desk.js';
 import { Recording, said } from './fixtures/session.js';
 import type { Held } from './fixtures/team.js';
 
 const desk = new Desk();
 
-describe('the sessions list', () => {
+inChromium('the sessions list', () => {
   desk.oneReader();
   it('loads on, filters in the address, and shows a value nobody knows', async () => {
     await desk.page.getByText('50 loaded, more there are').waitFor();
@@ -72,7 +73,7 @@ describe('the sessions list', () => {
   });
 });
 
-describe('keys', () => {
+inChromium('keys', () => {
   desk.oneReader();
   it('lead everywhere, are off in fields, and can be switched off', async () => {
     await desk.page.keyboard.press('g');
@@ -152,7 +153,7 @@ describe('keys', () => {
   });
 });
 
-describe('words of an agent', () => {
+inChromium('words of an agent', () => {
   desk.oneReader();
   it('are text: nothing in them becomes a part of the page, acts, or hides', async () => {
     await desk.open(desk.world.hostile);
@@ -216,7 +217,7 @@ describe('words of an agent', () => {
   });
 });
 
-describe('a session of a hundred thousand entries', () => {
+inChromium('a session of a hundred thousand entries', () => {
   desk.oneReader();
   let long: Held;
   beforeAll(async () => {
@@ -252,7 +253,7 @@ describe('a session of a hundred thousand entries', () => {
   });
 });
 
-describe('files of the reader’s own', () => {
+inChromium('files of the reader’s own', () => {
   desk.oneReader();
   let folder: string;
   beforeEach(() => {
@@ -341,7 +342,7 @@ describe('files of the reader’s own', () => {
   });
 });
 
-describe('the theme', () => {
+inChromium('the theme', () => {
   desk.oneReader();
 
   it('follows the system until it is switched, and the choice is kept', async () => {

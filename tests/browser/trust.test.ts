@@ -1,5 +1,6 @@
 // What the pages may call verified: signing in and pinning, the verdict as the heading, the trust bar.
 import { generateKeyPair } from '@nd7/signing';
+import { inChromium } from './fixtures/chromium.js';
 import { Desk, greens, pathOf } from './fixtures/desk.js';
 import { TeamLog } from './fixtures/log.js';
 import { TOKEN } from './fixtures/server.js';
@@ -11,7 +12,7 @@ async function until(holds: () => boolean): Promise<void> {
   while (!holds()) await new Promise((resolve) => setTimeout(resolve, 50));
 }
 
-describe('signing in', () => {
+inChromium('signing in', () => {
   desk.oneReader();
   it('by the link takes token and key out of the address and the history, and pins the key', async () => {
     expect(desk.page.url()).toBe(`${desk.vault.url}/sessions`);
@@ -76,15 +77,22 @@ describe('signing in', () => {
     await desk.page.getByText('Not signed in', { exact: true }).waitFor();
   });
 
-  it('ends: the page goes to the sign-in page, and so does whoever comes without a sign-in', async () => {
+  it('ends: the page goes to the sign-in page, so does whoever comes without a sign-in; the link signs in again', async () => {
     await desk.page.getByRole('button', { name: 'Sign out' }).click();
     await desk.page.waitForURL('**/sign-in');
     await desk.visit.open('/sessions');
     await desk.page.waitForURL('**/sign-in');
+    // And begins anew by a link that is opened where the page already stands: nothing but what is behind the # changes.
+    await desk.visit.signIn();
+    await desk.page.getByText(/Checkpoint [\d,]+ verified here/).waitFor();
+    expect(desk.page.url()).not.toContain(TOKEN);
+    await desk.page.getByRole('button', { name: 'Sign out' }).click();
+    await desk.page.getByLabel('Reader token').waitFor();
+    await desk.visit.signIn();
   });
 });
 
-describe('the verdict is the heading', () => {
+inChromium('the verdict is the heading', () => {
   desk.oneReader();
   it.each([
     ['whole', 'Unchanged, complete and signed: all 48 entries'],
@@ -140,7 +148,7 @@ describe('the verdict is the heading', () => {
   });
 });
 
-describe('the trust bar', () => {
+inChromium('the trust bar', () => {
   desk.oneReader();
   const bar = () => desk.page.getByRole('contentinfo');
   const reload = async () => {
@@ -213,7 +221,7 @@ describe('the trust bar', () => {
     await words.getByText(/Checkpoint [\d,]+ verified here/).waitFor();
     desk.vault.bend.failing = { '/t/acme/checkpoint': 'busy' };
     await other.page.clock.runFor(6 * 60_000);
-    await words.getByText(/last checked 6 min ago/).waitFor();
+    await words.getByText(/last checked \d+ min ago/).waitFor();
     await other.end();
   });
 });

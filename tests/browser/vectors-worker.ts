@@ -7,9 +7,39 @@ import { browserVerifier } from '../../apps/dashboard/src/worker/ed25519.js';
 interface Asked {
   ed25519: { message: string; pub_key: string; signature: string }[];
   blake3: number[];
+  /** An address of the page's own origin that the worker must not reach. */
+  address: string;
 }
 
 const bytes = (hex: string) => fromHex(hex) ?? new Uint8Array();
+
+/** The ways out of a worker: those that reached the address, and the directives that refused the others. */
+async function waysOut(address: string): Promise<{ reached: string[]; refused: string[] }> {
+  const refused = new Set<string>();
+  self.addEventListener('securitypolicyviolation', (event) => {
+    refused.add((event as SecurityPolicyViolationEvent).effectiveDirective);
+  });
+  const ways: Record<string, () => unknown> = {
+    fetch: () => fetch(address),
+    importScripts: () => {
+      (self as unknown as { importScripts: (url: string) => void }).importScripts(address);
+    },
+    eval: () => (0, eval)('1'),
+  };
+  const reached: string[] = [];
+  for (const [name, way] of Object.entries(ways)) {
+    try {
+      await way();
+      reached.push(name);
+    } catch {
+      // Refused, as it should be.
+    }
+  }
+  // What was refused is told in a task of its own.
+  while (reached.length + refused.size < Object.keys(ways).length)
+    await new Promise((resolve) => setTimeout(resolve, 5));
+  return { reached, refused: [...refused].sort() };
+}
 
 self.onmessage = (event: MessageEvent<Asked>) => {
   void (async () => {
@@ -23,6 +53,7 @@ self.onmessage = (event: MessageEvent<Asked>) => {
     const inputs = event.data.blake3.map((length) => Uint8Array.from({ length }, (_, i) => i % 251));
     self.postMessage({
       kind,
+      network: await waysOut(event.data.address),
       own: await verify(items),
       noble: await nobleVerifier(items),
       plain: inputs.map(blake3Hex),

@@ -4,9 +4,10 @@ import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Browser, Page } from 'playwright-core';
-import { startChromium } from './fixtures/chromium.js';
+import { inChromium, startChromium } from './fixtures/chromium.js';
 import { DIST } from './fixtures/dist.js';
-import { FixtureVault, WORKER_POLICY } from './fixtures/server.js';
+import { WORKER_POLICY } from '../../apps/vault/src/http/headers.js';
+import { FixtureVault } from './fixtures/server.js';
 import { Team } from './fixtures/team.js';
 
 const VECTORS = join(import.meta.dirname, '..', 'vectors');
@@ -47,6 +48,12 @@ interface Verdict {
   head_usable?: boolean;
 }
 
+/** Where the page keeps its one Trusted Types policy. */
+interface Holder {
+  policy: { createScriptURL: (text: string) => string };
+  trustedTypes: { createPolicy: (name: string, rules: Holder['policy']) => Holder['policy'] };
+}
+
 let vault: FixtureVault;
 let browser: Browser;
 let page: Page;
@@ -66,22 +73,6 @@ function bundle(): string {
   }
 }
 
-beforeAll(async () => {
-  vault = await FixtureVault.start(new Team());
-  const code = bundle();
-  vault.bend.files = {
-    '/bare': { text: '<!doctype html><title>vectors</title>', type: 'text/html' },
-    '/assets/verify-worker-vectors.js': { text: code, type: 'text/javascript', policy: WORKER_POLICY },
-  };
-  browser = await startChromium();
-  page = await browser.newPage();
-  await page.goto(`${vault.url}/bare`);
-});
-afterAll(async () => {
-  await (browser as Browser | undefined)?.close();
-  await (vault as FixtureVault | undefined)?.stop();
-});
-
 const file = (path: string) => readFileSync(join(VECTORS, path)).toString('base64');
 
 /** Asks the shipped worker, all questions at once. */
@@ -89,15 +80,8 @@ async function ask(questions: Question[]): Promise<Verdict[]> {
   const worker = readdirSync(join(DIST, 'assets')).find((name) => name.startsWith('verify-worker'))!;
   return page.evaluate(
     async ([url, all]) => {
-      interface Policy {
-        createScriptURL: (text: string) => string;
-      }
-      const holder = window as unknown as {
-        policy?: Policy;
-        trustedTypes: { createPolicy: (name: string, rules: Policy) => Policy };
-      };
-      holder.policy ??= holder.trustedTypes.createPolicy('nd7-worker', { createScriptURL: (text: string) => text });
-      const worker = new Worker(holder.policy.createScriptURL(url));
+      const { policy } = window as unknown as Holder;
+      const worker = new Worker(policy.createScriptURL(url));
       const bytes = (base64: string) => Uint8Array.from(atob(base64), (c) => c.charCodeAt(0));
       const waiting = new Map<number, (value: unknown) => void>();
       worker.onmessage = (event: MessageEvent<{ id: number; tell: string; value?: unknown; message?: string }>) => {
@@ -161,105 +145,147 @@ const got = (log: Log, verdict: Verdict) =>
     ? { verdict: verdict.verdict, ...(log.entries !== undefined && { entries: verdict.entries, head: verdict.head }) }
     : { verdict: verdict.verdict, bad_entry: verdict.bad_entry, reason: verdict.reason };
 
-it('all logs', async () => {
-  const logs = json<Log[]>('logs/index.json');
-  const verdicts = await ask(
-    logs.map((log) => ({
-      session: log.session!,
-      log: file(`logs/${log.name}.jsonl`),
-      head: file(`logs/${log.name}.head.json`),
-      vkeys: [],
-    })),
-  );
-  expect(logs.length).toBe(126);
-  expect(verdicts.map((verdict, i) => [logs[i]!.name, got(logs[i]!, verdict)])).toEqual(
-    logs.map((log) => [log.name, expected(log)]),
-  );
-});
+/** What vectors-worker.ts answers. */
+interface Answer {
+  kind: string;
+  network: { reached: string[]; refused: string[] };
+  own: boolean[];
+  noble: boolean[];
+  plain: string[];
+  lines: (string | null)[];
+}
 
-it('all edge cases', async () => {
-  const { session, logs } = json<{ session: string; logs: Log[] }>('edge/index.json');
-  const verdicts = await ask(
-    logs.map((log) => ({
-      session,
-      log: file(`edge/${log.name}.jsonl`),
-      ...(log.head_file === true && { head: file(`edge/${log.name}.head.json`) }),
-      vkeys: [],
-    })),
-  );
-  expect(logs.length).toBe(39);
-  expect(verdicts.map((verdict, i) => [logs[i]!.name, got(logs[i]!, verdict), verdict.head_usable])).toEqual(
-    logs.map((log) => [log.name, expected(log), log.head_file === true ? log.head_usable : undefined]),
-  );
-});
+inChromium('every vector in this browser', () => {
+  beforeAll(async () => {
+    vault = await FixtureVault.start(new Team());
+    const code = bundle();
+    vault.bend.files = {
+      '/bare': { text: '<!doctype html><title>vectors</title>', type: 'text/html' },
+      '/assets/verify-worker-vectors.js': { text: code, type: 'text/javascript', policy: WORKER_POLICY },
+    };
+    browser = await startChromium();
+    page = await browser.newPage();
+    await page.goto(`${vault.url}/bare`);
+    await page.evaluate(() => {
+      const holder = window as unknown as Holder;
+      holder.policy = holder.trustedTypes.createPolicy('nd7-worker', { createScriptURL: (text: string) => text });
+    });
+  });
+  afterAll(async () => {
+    await (browser as Browser | undefined)?.close();
+    await (vault as FixtureVault | undefined)?.stop();
+  });
 
-it('all receipts', async () => {
-  const plain = json<{ vkey: string; session: string; log: string; receipts: ReceiptCase[] }>('receipts/index.json');
-  const edge = json<{ session: string; receipts: ReceiptCase[] }>('edge/index.json');
-  const cases = [
-    ...plain.receipts.map((one) => ({
-      one,
-      question: {
-        session: plain.session,
-        log: `receipts/${plain.log}`,
-        receipt: `receipts/${one.name}.tlog-proof`,
-        vkeys: [plain.vkey],
-      },
-    })),
-    ...edge.receipts.map((one) => ({
-      one,
-      question: {
-        session: edge.session,
-        log: `edge/${one.log!}`,
-        receipt: `edge/${one.name}.tlog-proof`,
-        vkeys: one.vkeys!,
-      },
-    })),
-  ];
-  const verdicts = await ask(
-    cases.map(({ question }) => ({ ...question, log: file(question.log), receipt: file(question.receipt) })),
-  );
-  expect(cases.length).toBe(77);
-  expect(verdicts.map((verdict, i) => [cases[i]!.one.name, verdict.receipt])).toEqual(
-    cases.map(({ one }) => [one.name, one.holds ? 'holds' : one.reason]),
-  );
-});
+  it('all logs', async () => {
+    const logs = json<Log[]>('logs/index.json');
+    const verdicts = await ask(
+      logs.map((log) => ({
+        session: log.session!,
+        log: file(`logs/${log.name}.jsonl`),
+        head: file(`logs/${log.name}.head.json`),
+        vkeys: [],
+      })),
+    );
+    expect(logs.length).toBe(126);
+    expect(verdicts.map((verdict, i) => [logs[i]!.name, got(logs[i]!, verdict)])).toEqual(
+      logs.map((log) => [log.name, expected(log)]),
+    );
+  });
 
-it('all signatures, by this browser’s crypto and by plain JavaScript; all hashes, by both kernels', async () => {
-  const ed25519 = json<{
-    cases: { message: string; pub_key: string; signature: string; accept: boolean; note: string }[];
-  }>('ed25519-strict.json').cases;
-  const blake3 = json<{ cases: { input_len: number; hash: string }[] }>('blake3.json').cases;
-  const answer = await page.evaluate(
-    async (asked) => {
-      const { policy } = window as unknown as { policy: { createScriptURL: (text: string) => string } };
-      const worker = new Worker(policy.createScriptURL('/assets/verify-worker-vectors.js'));
-      return new Promise<{ kind: string; own: boolean[]; noble: boolean[]; plain: string[]; lines: (string | null)[] }>(
-        (resolve, reject) => {
-          worker.onmessage = (
-            event: MessageEvent<{
-              kind: string;
-              own: boolean[];
-              noble: boolean[];
-              plain: string[];
-              lines: (string | null)[];
-            }>,
-          ) => {
-            resolve(event.data);
-          };
-          worker.onerror = (event) => {
-            reject(new Error(event.message));
-          };
-          worker.postMessage(asked);
+  it('all edge cases', async () => {
+    const { session, logs } = json<{ session: string; logs: Log[] }>('edge/index.json');
+    const verdicts = await ask(
+      logs.map((log) => ({
+        session,
+        log: file(`edge/${log.name}.jsonl`),
+        ...(log.head_file === true && { head: file(`edge/${log.name}.head.json`) }),
+        vkeys: [],
+      })),
+    );
+    expect(logs.length).toBe(39);
+    expect(verdicts.map((verdict, i) => [logs[i]!.name, got(logs[i]!, verdict), verdict.head_usable])).toEqual(
+      logs.map((log) => [log.name, expected(log), log.head_file === true ? log.head_usable : undefined]),
+    );
+  });
+
+  it('all receipts', async () => {
+    const plain = json<{ vkey: string; session: string; log: string; receipts: ReceiptCase[] }>('receipts/index.json');
+    const edge = json<{ session: string; receipts: ReceiptCase[] }>('edge/index.json');
+    const cases = [
+      ...plain.receipts.map((one) => ({
+        one,
+        question: {
+          session: plain.session,
+          log: `receipts/${plain.log}`,
+          receipt: `receipts/${one.name}.tlog-proof`,
+          vkeys: [plain.vkey],
         },
+      })),
+      ...edge.receipts.map((one) => ({
+        one,
+        question: {
+          session: edge.session,
+          log: `edge/${one.log!}`,
+          receipt: `edge/${one.name}.tlog-proof`,
+          vkeys: one.vkeys!,
+        },
+      })),
+    ];
+    const verdicts = await ask(
+      cases.map(({ question }) => ({ ...question, log: file(question.log), receipt: file(question.receipt) })),
+    );
+    expect(cases.length).toBe(77);
+    expect(verdicts.map((verdict, i) => [cases[i]!.one.name, verdict.receipt])).toEqual(
+      cases.map(({ one }) => [one.name, one.holds ? 'holds' : one.reason]),
+    );
+  });
+
+  describe('in a worker of its own', () => {
+    const ed25519 = json<{
+      cases: { message: string; pub_key: string; signature: string; accept: boolean; note: string }[];
+    }>('ed25519-strict.json').cases;
+    const blake3 = json<{ cases: { input_len: number; hash: string }[] }>('blake3.json').cases;
+    const answerOf = (script: string) =>
+      page.evaluate(
+        async (asked) => {
+          const { policy } = window as unknown as Holder;
+          const worker = new Worker(policy.createScriptURL(asked.script));
+          return new Promise<Answer>((resolve, reject) => {
+            worker.onmessage = (event: MessageEvent<Answer>) => {
+              resolve(event.data);
+            };
+            worker.onerror = (event) => {
+              reject(new Error(event.message));
+            };
+            worker.postMessage(asked);
+          });
+        },
+        { script, ed25519, blake3: blake3.map((one) => one.input_len), address: '/nd7.svg' },
       );
-    },
-    { ed25519, blake3: blake3.map((one) => one.input_len) },
-  );
-  const accept = ed25519.map((one) => one.accept);
-  expect(answer).toMatchObject({ kind: 'webcrypto', own: accept, noble: accept });
-  expect(answer.plain).toEqual(blake3.map((one) => one.hash));
-  const lines = answer.lines.map((hash, i) => [blake3[i]!.input_len, hash]).filter(([, hash]) => hash !== null);
-  expect(lines).toEqual(blake3.filter((_, i) => answer.lines[i] !== null).map((one) => [one.input_len, one.hash]));
-  expect(lines.length).toBeGreaterThan(5);
+    let answer: Answer;
+    beforeAll(async () => {
+      answer = await answerOf('/assets/verify-worker-vectors.js');
+    });
+
+    it('all signatures, by this browser’s crypto and by plain JavaScript', () => {
+      const accept = ed25519.map((one) => one.accept);
+      expect(answer).toMatchObject({ kind: 'webcrypto', own: accept, noble: accept });
+    });
+
+    it('all hashes, by both kernels', () => {
+      expect(answer.plain).toEqual(blake3.map((one) => one.hash));
+      const lines = answer.lines.map((hash, i) => [blake3[i]!.input_len, hash]).filter(([, hash]) => hash !== null);
+      expect(lines).toEqual(blake3.filter((_, i) => answer.lines[i] !== null).map((one) => [one.input_len, one.hash]));
+      expect(lines.length).toBeGreaterThan(5);
+    });
+
+    it('under the vault’s policy there is WebAssembly and no network; a word more, and there is', async () => {
+      expect(answer.network).toEqual({ reached: [], refused: ['connect-src', 'script-src', 'script-src-elem'] });
+      vault.bend.files!['/assets/verify-worker-loose.js'] = {
+        ...vault.bend.files!['/assets/verify-worker-vectors.js']!,
+        policy: `${WORKER_POLICY}; connect-src 'self'`,
+      };
+      expect((await answerOf('/assets/verify-worker-loose.js')).network.reached).toEqual(['fetch']);
+    });
+  });
 });

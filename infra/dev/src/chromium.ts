@@ -1,11 +1,15 @@
-// A Chromium for the browser tests: one that is installed, else the system's package manager (as root), else Playwright's own.
+// A Chromium for the browser tests: one that is here, else one from the system's package manager (as root), else Playwright's own.
 import { spawnSync } from 'node:child_process';
-import { accessSync, constants, existsSync } from 'node:fs';
+import { accessSync, constants } from 'node:fs';
 import { createRequire } from 'node:module';
 import { delimiter, dirname, join } from 'node:path';
 import { say } from './steps.js';
 
-const NAMES = ['chromium', 'chromium-browser', 'google-chrome', 'google-chrome-stable'];
+const NAMES = ['chromium', 'chromium-browser', 'google-chrome', 'google-chrome-stable', 'chrome'];
+const MAC = '/Applications/Google Chrome.app/Contents/MacOS/Google Chrome';
+
+/** What ND7_CHROMIUM holds to have none: tests that need one are then skipped by name. */
+export const NONE = 'none';
 
 function isProgram(path: string): boolean {
   try {
@@ -16,37 +20,49 @@ function isProgram(path: string): boolean {
   }
 }
 
-function installed(): string | undefined {
-  const folders = [...(process.env['PATH'] ?? '').split(delimiter), '/usr/bin', '/snap/bin'];
-  for (const name of NAMES)
-    for (const folder of folders) if (folder !== '' && isProgram(join(folder, name))) return join(folder, name);
-  const mac = '/Applications/Google Chrome.app/Contents/MacOS/Google Chrome';
-  return isProgram(mac) ? mac : undefined;
+/**
+ * Path of a Chromium that is on this machine: the one ND7_CHROMIUM names, one by a usual name, the one that Playwright keeps. Undefined where there
+ * is none, or ND7_CHROMIUM is `none`. Throws when what it names is no program.
+ *
+ * @param root the checkout
+ */
+export async function installedChromium(
+  root: string,
+  env: NodeJS.ProcessEnv = process.env,
+): Promise<string | undefined> {
+  const named = env['ND7_CHROMIUM'] ?? '';
+  if (named === NONE) return undefined;
+  if (named !== '') {
+    if (isProgram(named)) return named;
+    throw new Error(`ND7_CHROMIUM is ${named}, and no program is there: name one, or "${NONE}" to go without`);
+  }
+  for (const folder of [...(env['PATH'] ?? '').split(delimiter), '/usr/bin', '/snap/bin'])
+    for (const name of NAMES) if (folder !== '' && isProgram(join(folder, name))) return join(folder, name);
+  if (isProgram(MAC)) return MAC;
+  const path = (await playwright(root)).chromium.executablePath();
+  return path !== '' && isProgram(path) ? path : undefined;
 }
 
-/** Path of a Chromium, undefined when none can be had. ND7_CHROMIUM names one. */
+/** The same, but installs one where there is none and it may. */
 export async function findChromium(root: string): Promise<string | undefined> {
-  const named = process.env['ND7_CHROMIUM'];
-  if (named !== undefined && named !== '') return named;
-  const found = installed();
-  if (found !== undefined) return found;
-  if (process.getuid?.() === 0 && existsSync('/usr/bin/apt-get')) {
+  const found = await installedChromium(root);
+  if (found !== undefined || process.env['ND7_CHROMIUM'] === NONE) return found;
+  if (process.getuid?.() === 0 && isProgram('/usr/bin/apt-get')) {
     say('Installing Chromium with apt-get …');
     const env = { ...process.env, DEBIAN_FRONTEND: 'noninteractive' };
     spawnSync('apt-get', ['update'], { env, stdio: 'ignore' });
     spawnSync('apt-get', ['install', '-y', '--no-install-recommends', 'chromium'], { env, stdio: 'ignore' });
-    const now = installed();
+    const now = await installedChromium(root);
     if (now !== undefined) return now;
   }
-  return playwrights(root);
+  say('Trying Playwright’s own Chromium …');
+  const { cli } = await playwright(root);
+  spawnSync(process.execPath, [cli, 'install', 'chromium'], { stdio: 'ignore', timeout: 180_000 });
+  return installedChromium(root);
 }
 
-async function playwrights(root: string): Promise<string | undefined> {
+async function playwright(root: string): Promise<{ chromium: { executablePath(): string }; cli: string }> {
   const require = createRequire(join(root, 'package.json'));
-  const cli = join(dirname(require.resolve('playwright-core/package.json')), 'cli.js');
-  say('Trying Playwright’s own Chromium …');
-  spawnSync(process.execPath, [cli, 'install', 'chromium'], { stdio: 'ignore', timeout: 180_000 });
   const { chromium } = (await import(require.resolve('playwright-core'))) as { chromium: { executablePath(): string } };
-  const path = chromium.executablePath();
-  return existsSync(path) ? path : undefined;
+  return { chromium, cli: join(dirname(require.resolve('playwright-core/package.json')), 'cli.js') };
 }

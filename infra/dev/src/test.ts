@@ -4,7 +4,7 @@ import { spawn } from 'node:child_process';
 import { existsSync, readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
-import { findChromium } from './chromium.js';
+import { findChromium, NONE } from './chromium.js';
 import { collectResults, resultFiles, type Results } from './results.js';
 import { duration, paint, say } from './steps.js';
 
@@ -36,14 +36,21 @@ export async function main(root: string, args: readonly string[]): Promise<numbe
   }
   const start = performance.now();
   for (const file of resultFiles(root)) rmSync(file);
-  const chromium = await findChromium(root);
+  let chromium;
+  try {
+    chromium = await findChromium(root);
+  } catch (error) {
+    process.stderr.write(`nd7: ${(error as Error).message}\n`);
+    return 2;
+  }
   say(
     chromium === undefined
-      ? paint('yellow', 'No Chromium could be had: the browser tests are skipped.')
+      ? paint('yellow', 'No Chromium: the tests that need one are skipped, and counted.')
       : `Chromium: ${chromium}`,
   );
 
-  const env = { ...process.env, NX_DAEMON: 'false', ...(chromium === undefined ? {} : { ND7_CHROMIUM: chromium }) };
+  // Part of what a cached result rests on: one without a browser is not one with it.
+  const env = { ...process.env, NX_DAEMON: 'false', ND7_CHROMIUM: chromium ?? NONE };
   const only = parsed.positionals.length === 0 ? [] : ['-p', parsed.positionals.join(',')];
   const cache = parsed.values['no-cache'] === true ? ['--skip-nx-cache'] : [];
   const targets = parsed.values['skip-lint'] === true ? ['test'] : ['lint', 'typecheck', 'test'];

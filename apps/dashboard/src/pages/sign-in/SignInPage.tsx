@@ -1,5 +1,5 @@
 import type { Me } from '@nd7/vault-api';
-import { useEffect, useId, useState } from 'react';
+import { useEffect, useId, useRef, useState } from 'react';
 import { vault } from '../../api/client.js';
 import { answers } from '../../api/queries.js';
 import { vkeyInWorker } from '../../check/worker-client.js';
@@ -11,7 +11,7 @@ import { Call, Verdict } from '../../ui/Evidence.js';
 import { Facts, PageHead, Panel } from '../../ui/Panel.js';
 import { useNavigate } from '../../ui/router.js';
 import { Time } from '../../ui/Time.js';
-import { forgetLink, takeLink } from './fragment.js';
+import { forgetLink, type SignInLink, takeLink } from './fragment.js';
 import css from './sign-in.module.css';
 
 type Step =
@@ -24,11 +24,11 @@ type Step =
 
 /** Signs a reader in: by a link that carries the token and the vault's key behind its `#`, or by hand. */
 export function SignInPage() {
-  const [link] = useState(takeLink);
+  const [link, setLink] = useState(takeLink);
   const [step, setStep] = useState<Step>(link.token === undefined ? { at: 'token' } : { at: 'asking' });
+  const begun = useRef<SignInLink>(undefined);
   const navigate = useNavigate();
   const done = () => {
-    forgetLink();
     void navigate({ href: link.to ?? '/sessions', replace: true });
   };
 
@@ -47,8 +47,22 @@ export function SignInPage() {
   };
 
   useEffect(() => {
-    if (link.token !== undefined) void signInOnce(link.token, signIn);
-    // Once, with the token of the link.
+    forgetLink();
+    // A development build mounts twice; a link's token is shown to the vault once.
+    if (link.token === undefined || begun.current === link) return;
+    begun.current = link;
+    void signIn(link.token);
+  }, [link]);
+
+  useEffect(() => {
+    // A link that is opened while this page stands here changes nothing but what is behind the #.
+    const opened = () => {
+      if (window.location.hash !== '') setLink(takeLink());
+    };
+    window.addEventListener('hashchange', opened);
+    return () => {
+      window.removeEventListener('hashchange', opened);
+    };
   }, []);
 
   return (
@@ -84,14 +98,6 @@ export function SignInPage() {
       )}
     </div>
   );
-}
-
-let asked: string | undefined;
-/** A development build mounts twice; a token is shown to the vault once. */
-async function signInOnce(token: string, signIn: (token: string) => Promise<void>): Promise<void> {
-  if (asked === token) return;
-  asked = token;
-  await signIn(token);
 }
 
 /** What follows from the key in the link; undefined where nothing is left to ask. */

@@ -1,0 +1,41 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { installedChromium, NONE } from './chromium.js';
+
+const root = join(import.meta.dirname, '..', '..', '..');
+let folder: string;
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), 'nd7-chromium-'));
+});
+afterEach(() => rmSync(folder, { recursive: true }));
+
+function program(name: string, mode: number): string {
+  const path = join(folder, name);
+  writeFileSync(path, '#!/bin/sh\n', { mode });
+  return path;
+}
+
+describe('which Chromium the browser tests take', () => {
+  it('the one that ND7_CHROMIUM names, before one on the PATH', async () => {
+    const [named, other] = [program('mine', 0o755), program('chromium', 0o755)];
+    expect(await installedChromium(root, { ND7_CHROMIUM: named, PATH: folder })).toBe(named);
+    expect(await installedChromium(root, { PATH: folder })).toBe(other);
+  });
+
+  it('only a program: a file that cannot be run is passed over', async () => {
+    const path = program('chromium', 0o644);
+    expect(await installedChromium(root, { PATH: folder })).not.toBe(path);
+  });
+
+  it('refuses a name behind which no program is, and says how to mend it', async () => {
+    await expect(installedChromium(root, { ND7_CHROMIUM: join(folder, 'gone') })).rejects.toThrow(
+      /ND7_CHROMIUM is .*gone, and no program is there: name one, or "none"/,
+    );
+  });
+
+  it('none, where that is asked for', async () => {
+    program('chromium', 0o755);
+    expect(await installedChromium(root, { ND7_CHROMIUM: NONE, PATH: folder })).toBeUndefined();
+  });
+});
