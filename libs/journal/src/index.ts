@@ -13,7 +13,16 @@ export { machineKey } from './session-keys.js';
 export { continueSession, openSession, type EndReason, type OpenOptions } from './open.js';
 export { Journal, type Continues, type JournalDraft } from './journal.js';
 export type { Appended } from './session-log.js';
-export { listSessions, readFirst, readHead, readReceipts, SessionReader, startOf, type SessionFiles } from './read.js';
+export {
+  listSessions,
+  readFirst,
+  readHead,
+  readReceipts,
+  receiptCounts,
+  SessionReader,
+  startOf,
+  type SessionFiles,
+} from './read.js';
 export { readBlob, type Blob } from './blobs.js';
 export { realDisk, type Disk, type Step } from './disk.js';
 export { JournalError, type JournalCode } from './failure.js';

@@ -48,6 +48,7 @@ export function readReceipts(home: Home, session: string): { entries: number; te
   }));
 }
 
+/** How many entries each kept receipt covers, ascending; the receipts themselves are not opened. */
 export function receiptCounts(home: Home, session: string): number[] {
   return names(home.receiptsDir(session))
     .flatMap((name) => (RECEIPT.test(name) ? [parseInt(name, 10)] : []))

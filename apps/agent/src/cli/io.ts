@@ -1,8 +1,7 @@
 // What a command may do with the terminal. Commands never touch process.stdout themselves, so that `--json`, colour,
 // progress and broken pipes behave the same everywhere and tests can run a command in-process.
-import { homedir } from 'node:os';
-import { join, resolve } from 'node:path';
 import { styleText } from 'node:util';
+import { nd7Home } from '../recorder/home-path.js';
 
 /** Exit codes that scripts may rely on: 0 fine, 1 the verdict is bad or the work failed, 2 usage or unsupported. */
 export type ExitCode = 0 | 1 | 2;
@@ -48,12 +47,6 @@ export interface Io {
   setExit(code: ExitCode): void;
   readonly env: NodeJS.ProcessEnv;
   readonly cwd: string;
-}
-
-/** ND7_HOME or ~/.nd7 as an absolute path. */
-export function nd7Home(env: NodeJS.ProcessEnv = process.env): string {
-  const named = env['ND7_HOME'];
-  return named !== undefined && named !== '' ? resolve(named) : join(env['HOME'] ?? homedir(), '.nd7');
 }
 
 function wantsColour(stream: NodeJS.WriteStream, env: NodeJS.ProcessEnv): boolean {

@@ -1,6 +1,6 @@
 // The command tree. Each command is a file of ../commands with `register(program, io)`; what it needs it imports when
 // it runs, so that `nd7 --help` stays quick.
-import { Command, CommanderError } from 'commander';
+import { Command, CommanderError, Help, type Option } from 'commander';
 import { CliError, systemIo, type ExitCode, type Io } from './io.js';
 import { VERSION } from './version.js';
 import { addCompletion } from './completion.js';
@@ -29,8 +29,14 @@ export async function buildProgram(io: Io): Promise<Command> {
     .version(VERSION, '-V, --version', 'print the version')
     .option('--json', 'print one JSON object instead of text')
     .helpOption('-h, --help', 'show help')
+    .helpCommand('help [command]', 'show the help of a command')
     .showHelpAfterError('(nd7 <command> --help shows its options)')
-    .configureHelp({ showGlobalOptions: true })
+    .configureHelp({ optionDescription })
+    .configureOutput({
+      // With --json the mistake is said in the one object on stdout.
+      writeErr: (text) => void (io.isJson || process.stderr.write(text)),
+      outputError: (text, write) => write(text.replace(/^error: /, 'nd7: ')),
+    })
     .addHelpText(
       'after',
       '\nFiles are kept in $ND7_HOME (~/.nd7). Exit codes: 0 fine, 1 the verdict is bad or the work failed, 2 usage.',
@@ -45,12 +51,22 @@ export async function buildProgram(io: Io): Promise<Command> {
   for (const load of COMMANDS) (await load()).register(program, io);
   addCompletion(program, io);
   for (const command of program.commands) {
-    if (!command.options.some((option) => option.long === '--json')) {
-      command.option('--json', 'print one JSON object instead of text');
-    }
+    if (printsJson(command)) command.option('--json', 'print one JSON object instead of text');
+    if (command.name() === 'complete')
+      command.description('print a completion script: source <(nd7 complete bash), also zsh, fish, powershell');
     command.exitOverride();
   }
   return program;
+}
+
+/** What an agent reads from a hook, and a script that a shell loads, have their own form. */
+function printsJson(command: Command): boolean {
+  return command.name() !== 'hook' && command.name() !== 'complete';
+}
+
+/** Commander's, but an option that may be repeated does not name its empty list as a default. */
+function optionDescription(this: Help, option: Option): string {
+  return Array.isArray(option.defaultValue) ? option.description : Help.prototype.optionDescription.call(this, option);
 }
 
 /** Runs one command line; answers with the exit code and never throws for a user's mistake. */
@@ -73,7 +89,7 @@ export async function run(argv: readonly string[]): Promise<ExitCode> {
 
 /** Says what went wrong, once, in the form the caller asked for. */
 export function report(error: unknown, io: Io): ExitCode {
-  if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : 2; // commander has printed its message
+  if (error instanceof CommanderError) return reportUsage(error, io);
   const exit = error instanceof CliError ? error.exitCode : 1;
   const message = error instanceof Error ? error.message : String(error);
   const code = error instanceof CliError ? error.code : codeOf(error);
@@ -86,6 +102,23 @@ export function report(error: unknown, io: Io): ExitCode {
   }
   if (io.env['ND7_DEBUG'] && error instanceof Error && error.stack !== undefined) io.err(error.stack);
   return exit;
+}
+
+/** A command line that was not understood. Commander has printed its message, except where one JSON object was asked for. */
+function reportUsage(error: CommanderError, io: Io): ExitCode {
+  if (error.exitCode === 0) return 0; // it was help or the version that was asked for
+  if (io.isJson) {
+    const [first = '', ...more] = error.message.replace(/^error: /, '').split('\n');
+    const message = error.code === 'commander.help' ? 'a command is missing' : first;
+    io.json({
+      error: {
+        code: 'usage',
+        message,
+        hint: more.join(' ') || 'nd7 --help lists the commands, nd7 <command> --help their options',
+      },
+    });
+  }
+  return 2;
 }
 
 function codeOf(error: unknown): string {

@@ -14,8 +14,9 @@ const ANSWER_MS = 10_000;
 export async function main(argv: readonly string[]): Promise<number> {
   const options = parse(argv.slice(3));
   if (typeof options === 'string') {
-    process.stderr.write(`${options}\n`);
-    return options.startsWith('usage') ? 0 : 1;
+    const isHelp = options === USAGE;
+    (isHelp ? process.stdout : process.stderr).write(`${options}\n`);
+    return isHelp ? 0 : 1;
   }
   const home = options.home ?? nd7Home();
   const { payload, took } = await readPayload(process.stdin);
@@ -77,5 +78,6 @@ function parse(args: readonly string[]): Options | string {
     else if (name === '--home') options.home = inline ?? args[++at];
     else return `nd7 hook: ${args[at]} is not known; ${USAGE}`;
   }
+  if (options.agent.startsWith('-')) return `nd7 hook: ${options.agent} is no name of an agent; ${USAGE}`;
   return options.agent === '' ? `nd7 hook: --agent is missing; ${USAGE}` : options;
 }

@@ -58,6 +58,8 @@ export async function log(io: Io, named: string | undefined, options: LogOptions
   const tail: TimelineEntry[] = [];
   const wanted = options.tail;
   const cutter = new LineCutter();
+  // Before anything is printed: whoever has seen the first line may press Ctrl-C.
+  const end = options.follow === true ? (stop ?? interrupted()) : undefined;
   const file = await openLog(home.logFile(session));
   try {
     let at = 0;
@@ -78,7 +80,7 @@ export async function log(io: Io, named: string | undefined, options: LogOptions
       else if (tail.push(entry) > wanted) tail.shift();
     });
     tail.forEach(show.entry);
-    if (options.follow === true) await follow(() => advance(show.entry), stop ?? interrupted());
+    if (end !== undefined) await follow(() => advance(show.entry), end);
     show.end();
   } finally {
     await file.close();

@@ -22,9 +22,9 @@ export function register(program: Command, io: Io): void {
 async function receipt(io: Io, named: string, options: Options): Promise<void> {
   const { CliError } = await import('../cli/io.js');
   const { Home, readReceipts } = await import('@nd7/journal');
-  const { findSession } = await import('../shipping/find.js');
+  const { findSession } = await import('../show/target.js');
   const home = new Home(io.home);
-  const session = findSession(home, named);
+  const { session } = findSession(home, named);
   const all = readReceipts(home, session);
   if (all.length === 0)
     throw new CliError(
@@ -43,7 +43,8 @@ async function receipt(io: Io, named: string, options: Options): Promise<void> {
   }
   const last = wanted.at(-1);
   if (options.raw === true && last !== undefined) {
-    process.stdout.write(last.text);
+    const { safeText } = await import('../show/safe.js');
+    process.stdout.write(io.isTerminal ? safeText(Buffer.from(last.text).toString('utf8')) : last.text);
     return;
   }
   const checked = await Promise.all(wanted.map(({ entries, text }) => check(io, session, entries, text)));
@@ -55,9 +56,11 @@ async function receipt(io: Io, named: string, options: Options): Promise<void> {
   io.out(`Session ${session}: ${checked.length} ${checked.length === 1 ? 'receipt' : 'receipts'}`);
   for (const row of checked) {
     const mark = row.result === 'holds' ? io.paint('green', '✓ holds') : io.paint('red', `✗ ${row.result}`);
-    io.out(
-      `  ${mark}  entries ${row.from}–${row.to - 1}  leaf ${row.index} of ${row.size} in ${row.origin}  received ${row.received}`,
-    );
+    if (row.to === 0) io.out(`  ${mark}  kept as the receipt for ${row.entries} entries, and none that can be read`);
+    else
+      io.out(
+        `  ${mark}  entries ${row.from}–${row.to - 1}  leaf ${row.index} of ${row.size} in ${row.origin}  received ${row.received}`,
+      );
   }
   io.out(
     io.paint(

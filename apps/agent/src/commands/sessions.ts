@@ -26,7 +26,7 @@ export function register(program: Command, io: Io): void {
 
 export async function sessions(io: Io, options: { limit?: string }): Promise<void> {
   const { CliError } = await import('../cli/io.js');
-  const { Home, listSessions, readFirst, readReceipts, startOf } = await import('@nd7/journal');
+  const { Home, listSessions, readFirst, receiptCounts, startOf } = await import('@nd7/journal');
   const { safeLine } = await import('../show/safe.js');
   if (options.limit !== undefined && !/^[1-9][0-9]{0,8}$/.test(options.limit))
     throw new CliError(2, '--limit must be a number above 0');
@@ -43,7 +43,7 @@ export async function sessions(io: Io, options: { limit?: string }): Promise<voi
         written: new Date(modified).toISOString(),
         entries: head?.entries ?? null,
         bytes,
-        receipted: readReceipts(home, session).at(-1)?.entries ?? 0,
+        receipted: receiptCounts(home, session).at(-1) ?? 0,
         continues: startOf(first).continues?.session ?? null,
       };
     });

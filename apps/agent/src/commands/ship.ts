@@ -21,10 +21,10 @@ export function register(program: Command, io: Io): void {
 async function ship(io: Io, named: string[], options: Options): Promise<void> {
   const { Home } = await import('@nd7/journal');
   const { enrolledAt, flush, unshipped } = await import('../shipping/flush.js');
-  const { findSession } = await import('../shipping/find.js');
+  const { findSession } = await import('../show/target.js');
   const { asCliError } = await import('../shipping/errors.js');
   const home = new Home(io.home);
-  const chosen = named.map((one) => findSession(home, one));
+  const chosen = named.map((one) => findSession(home, one).session);
   try {
     const vault = enrolledAt(io.home);
     if (options.follow === true)

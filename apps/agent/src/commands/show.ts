@@ -16,7 +16,6 @@ export function register(program: Command, io: Io): void {
     .argument('<entry>', 'its number (seq); negative counts from the end: -1 is the last')
     .option('--raw', 'the exact bytes of the line and nothing else')
     .option('--detached', 'also the detached values that this machine keeps')
-    .allowUnknownOption() // a negative number looks like an option
     .action((session: string, entry: string, options: ShowOptions) => show(io, session, entry, options));
 }
 
@@ -79,6 +78,7 @@ interface Related {
 
 /** How far around an entry its call's other entries are looked for. */
 const NEAR = 512;
+const BLOCK = 64;
 
 /** Entries of the same tool call nearby. */
 async function relatedTo(
@@ -92,13 +92,18 @@ async function relatedTo(
   const id = describeEntry(view).toolUseId;
   if (id === undefined) return [];
   const found: Related[] = [];
-  for (let at = Math.max(0, seq - NEAR); at < Math.min(count, seq + NEAR); at++) {
-    if (at === seq) continue;
-    const line = reader.range(at, at + 1).subarray(0, -1);
-    if (!Buffer.from(line).includes(id)) continue;
-    const other = readEntry(line);
-    if (describeEntry(other).toolUseId === id)
-      found.push({ seq: at, kind: other.kind ?? null, time: other.time ?? null });
+  const end = Math.min(count, seq + NEAR);
+  // Block by block: a reader knows where every 64th entry begins, and would count its way to each single one.
+  for (let from = Math.max(0, seq - NEAR); from < end; from += BLOCK - (from % BLOCK)) {
+    const block = Buffer.from(reader.range(from, Math.min(end, from + BLOCK - (from % BLOCK))));
+    let at = from;
+    for (let start = 0, stop = block.indexOf(10); stop >= 0; at++, start = stop + 1, stop = block.indexOf(10, start)) {
+      const line = block.subarray(start, stop);
+      if (at === seq || !line.includes(id)) continue;
+      const other = readEntry(line);
+      if (describeEntry(other).toolUseId === id)
+        found.push({ seq: at, kind: other.kind ?? null, time: other.time ?? null });
+    }
   }
   return found;
 }
@@ -164,7 +169,7 @@ async function print(
     if (value.value !== undefined) io.out(indent(safeText(pretty(value.value), box)));
   }
   if (view.data !== undefined) {
-    row('data', '');
+    io.out(io.paint('dim', 'data'));
     io.out(indent(safeText(pretty(view.data), box)));
   }
 }

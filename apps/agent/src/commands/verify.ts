@@ -56,7 +56,6 @@ export async function verify(io: Io, named: string | undefined, options: VerifyO
   const { findTargets } = await import('../verify/targets.js');
   const targets = findTargets(io, named, options);
   const trust = await trustOf(io, options, targets);
-  if (targets.length === 0) io.out(`nothing is recorded in ${io.home}`);
   const results: Verified[] = [];
   const unread: { session: string; message: string }[] = [];
   for (const target of targets) {
@@ -175,11 +174,12 @@ function summary(io: Io, results: readonly Verified[], bad: number): void {
   io.out(
     `${String(results.length)} ${results.length === 1 ? 'session' : 'sessions'}, ${bad === 0 ? 'all check out' : io.paint(['red', 'bold'], `${String(bad)} do not check out`)}`,
   );
-  const rest = results.length - covered;
-  if (rest > 0)
-    io.out(
-      `rests on the local head only: ${String(rest)} of them (${covered === 0 ? 'no receipt was looked at: --receipts' : 'no receipt is kept'})`,
-    );
+  const bare = results.filter((result) => isGood(result) && result.receipt === undefined);
+  const why = covered === 0 ? 'no receipt was looked at: --receipts' : 'no receipt is kept';
+  const onNothing = bare.filter(({ report }) => report.completeness.state === 'unchecked').length;
+  const onHead = bare.length - onNothing;
+  if (onHead > 0) io.out(`rests on the local head only: ${String(onHead)} of them (${why})`);
+  if (onNothing > 0) io.out(`the length rests on nothing: ${String(onNothing)} of them have no head yet (${why})`);
 }
 
 const STATES = { good: 'green', part: 'yellow', bad: 'red', unchecked: 'dim' } as const;

@@ -41,6 +41,7 @@ export function findTargets(io: Io, named: string | undefined, options: TargetOp
         '--all means every session of the home: leave the session, --session, --head and --receipt out',
       );
     }
+    latestSession(home); // an empty home is a mistake, not a success: ND7_HOME may be the wrong one
     return listSessions(home).map(({ session }) => fromHome(io, home, session, options));
   }
   if (named === undefined) return [fromHome(io, home, latestSession(home).session, options)];
