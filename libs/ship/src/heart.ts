@@ -54,8 +54,6 @@ export interface HeartStatus {
 /** A machine with something to do is heard again within this time, milliseconds. */
 export const HEARTBEAT_MS = 60_000;
 const SOON_MS = 1_000;
-/** An announcement that the vault does not take is tried again, at longest this much rarer than heartbeats come. */
-const SLOWEST = 16;
 /** A host that lost so much time to suspension says so. */
 const SLEPT_MS = 15_000;
 /** A recorder that is told to stop waits no longer for the vault. */
@@ -202,10 +200,10 @@ export class Heart {
     return lost < SLEPT_MS ? undefined : { from: formatTime(this.#last), to: formatTime(now) };
   }
 
+  /** Also after one that was not taken: a vault that is back hears of everybody within one interval. */
   #pause(): number {
     const [random = 0] = this.options.random(1);
-    const slower = this.#failures === 0 ? 1 : Math.min(SLOWEST, 2 ** (this.#failures - 1));
-    return this.#interval * slower * (1 - random / 1280);
+    return this.#interval * (1 - random / 1280);
   }
 
   #inTurn<T>(task: () => Promise<T>): Promise<T> {

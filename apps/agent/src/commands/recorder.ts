@@ -7,12 +7,25 @@ export function register(program: Command, io: Io): void {
     .command('recorder')
     .description('run the resident recorder of this home (hooks start it on demand)')
     .option('--stop', 'stop the one that runs')
-    .action(async (options: { stop?: boolean }) => {
+    .option('--sleep', 'tell the vault that this machine goes to sleep (for what your system runs before it suspends)')
+    .action(async (options: { stop?: boolean; sleep?: boolean }) => {
       if (options.stop === true) return stop(io);
+      if (options.sleep === true) return sleep(io);
       const { runRecorder } = await import('../recorder/run.js');
       const served = await runRecorder(io.home);
       if (io.isJson) io.json({ served });
     });
+}
+
+async function sleep(io: Io): Promise<void> {
+  const { askJson } = await import('../recorder/client.js');
+  const answer = await askJson(io.home, 'sleep');
+  const announced = answer?.['announced'] === true;
+  if (io.isJson) io.json({ announced, running: answer !== undefined });
+  else if (announced) io.out('The vault knows that this machine goes to sleep.');
+  else
+    io.out(answer === undefined ? 'No recorder runs: nothing is expected of this machine.' : 'The vault was not told.');
+  if (answer !== undefined && !announced) io.setExit(1);
 }
 
 async function stop(io: Io): Promise<void> {

@@ -1,6 +1,7 @@
 import { statSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Command } from 'commander';
+import type { HeartStatus } from '@nd7/ship';
 import type { Io } from '../cli/io.js';
 import type { Fired } from '../recorder/firing.js';
 
@@ -25,6 +26,8 @@ async function status(io: Io): Promise<void> {
   const { firedLately } = await import('../recorder/firing.js');
   const { attachedFiles } = await import('@nd7/hooks');
   const { Home, listSessions } = await import('@nd7/journal');
+  const { heartbeatOf } = await import('../recorder/heartbeat-check.js');
+  const { troublesLately } = await import('../recorder/troubles.js');
   const home = new Home(io.home);
   const recorder = await askJson(io.home, 'status', {}, 5_000);
   const attached = attachedFiles(io.home);
@@ -33,6 +36,8 @@ async function status(io: Io): Promise<void> {
   const unshipped = await unshippedOf(home);
   const receipt = await lastReceipt(home);
   const sessions = listSessions(home).length;
+  const heartbeat = enrolled ? heartbeatOf(io.home, recorder) : undefined;
+  const troubles = troublesLately(home);
   if (io.isJson) {
     io.json({
       home: io.home,
@@ -43,6 +48,8 @@ async function status(io: Io): Promise<void> {
       enrolled,
       unshipped: enrolled ? unshipped : null,
       last_receipt: receipt ?? null,
+      heartbeat: heartbeat ?? null,
+      troubles,
     });
     return;
   }
@@ -67,7 +74,30 @@ async function status(io: Io): Promise<void> {
     );
     const problem = (recorder?.['ship'] as { problem?: unknown } | null | undefined)?.problem;
     if (typeof problem === 'string') io.out(`           ${io.paint('red', problem)}`);
+    await showHeartbeat(io, heartbeat, recorder !== undefined);
   }
+  const { gaps, alarms, last } = troubles;
+  if (last !== undefined)
+    io.out(
+      `Alarms     ${io.paint(alarms > 0 ? 'red' : 'yellow', `${alarms} alarms, ${gaps} gaps`)} in the newest sessions; the last ${last.time} in ${last.session}, entry ${last.entry}: ${last.text}`,
+    );
+}
+
+async function showHeartbeat(io: Io, beat: HeartStatus | undefined, isRunning: boolean): Promise<void> {
+  const { AWAY } = await import('../recorder/heartbeat-check.js');
+  if (beat?.last === undefined || beat.last === null) io.out('Heartbeat  the vault has taken none yet');
+  else {
+    const seconds = Math.max(0, Math.round((Date.now() - Date.parse(beat.last)) / 1000));
+    const after =
+      beat.away !== undefined
+        ? `announced: ${AWAY[beat.away]}`
+        : isRunning
+          ? `every ${beat.interval_seconds} s`
+          : io.paint('red', 'and no recorder runs: the vault misses this machine');
+    io.out(`Heartbeat  last taken ${seconds} s ago, ${after}`);
+  }
+  if (beat !== undefined && beat.failures > 0)
+    io.out(`           ${io.paint('red', `${beat.failures} since then were not taken: ${beat.problem ?? ''}`)}`);
 }
 
 function showFired(io: Io, fired: readonly Fired[]): void {

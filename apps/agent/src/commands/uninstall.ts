@@ -1,4 +1,4 @@
-import { realpathSync } from 'node:fs';
+import { existsSync, realpathSync } from 'node:fs';
 import type { Command } from 'commander';
 import type { SettingsChange } from '@nd7/hooks';
 import type { Io } from '../cli/io.js';
@@ -37,8 +37,10 @@ async function uninstall(io: Io, options: UninstallOptions): Promise<void> {
   }
   let recorder: 'stopped' | 'not running' | 'kept' = 'kept';
   if (options.settings === undefined && !dryRun && failures.length === 0) {
-    const { askJson } = await import('../recorder/client.js');
-    recorder = (await askJson(io.home, 'stop')) === undefined ? 'not running' : 'stopped';
+    const { askRecorder } = await import('../recorder/client.js');
+    const answer = await askRecorder(io.home, 'stop', { meta: { reason: 'uninstalled' } });
+    recorder = answer === undefined ? 'not running' : 'stopped';
+    if (answer === undefined) await sayGoodbye(io.home);
   }
   if (failures.length > 0) io.setExit(1);
   if (io.isJson) {
@@ -62,6 +64,18 @@ async function uninstall(io: Io, options: UninstallOptions): Promise<void> {
   if (changes.length === 0 && failures.length === 0) io.out('nd7 is attached nowhere; nothing to change.');
   if (recorder === 'stopped') io.out('The recorder has been stopped.');
   io.out(`Recordings stay in ${io.home}.`);
+}
+
+/** Where no recorder runs that would do it: tells the vault of an enrolled machine that it will not be heard any more. */
+async function sayGoodbye(root: string): Promise<void> {
+  const { Home, machineKey } = await import('@nd7/journal');
+  const home = new Home(root);
+  if (!existsSync(home.vaultFile)) return;
+  const { announceAway } = await import('../recorder/ship-wiring.js');
+  const { systemClock, systemRandom } = await import('@nd7/signing');
+  const parts = { home, signer: machineKey(home), clock: systemClock, random: systemRandom };
+  // A vault that cannot be reached keeps nobody from detaching.
+  await announceAway('uninstalled', parts).catch(() => false);
 }
 
 function unique(files: readonly string[]): string[] {

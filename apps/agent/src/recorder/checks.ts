@@ -4,10 +4,11 @@ import { attachedFiles, CLAUDE_EVENTS, findClaudeHooks, isNd7Handler, settingsVa
 import { Home, openHome } from '@nd7/journal';
 import { askJson, socketOf } from './client.js';
 import { readConfig } from './config.js';
-import { lastEntries } from './firing.js';
+import { heartbeatCheck } from './heartbeat-check.js';
 import { probe } from './probe.js';
 import { MANAGED_FOLDER, settingsPath } from './settings-paths.js';
 import { shimState } from './shim.js';
+import { troublesLately } from './troubles.js';
 
 /** One thing `nd7 doctor` looked at. `note`: works, but a person should know; `bad`: recording does not work as wished. */
 export interface Check {
@@ -47,6 +48,7 @@ export async function allChecks(at: Surroundings): Promise<Check[]> {
     firing,
     troubles,
     vault,
+    heartbeat,
     postgres,
   ]) {
     try {
@@ -277,21 +279,12 @@ async function firing(at: Surroundings): Promise<Check[]> {
 
 /** Gaps and alarms of the newest sessions. */
 function troubles(at: Surroundings): Check {
-  const found = { gap: 0, alarm: 0 };
-  let last = '';
-  const home = new Home(at.home);
-  for (const session of safely(() => readdirSync(home.sessions), []).slice(0, 200))
-    for (const view of lastEntries(home, session))
-      if (view.source === 'recorder:nd7' && (view.kind === 'gap' || view.kind === 'alarm')) {
-        found[view.kind]++;
-        last = `${view.kind} in ${session}, entry ${view.seq}: ${(view.data ?? '').slice(0, 200)}`;
-      }
-  if (found.gap + found.alarm === 0)
-    return { name: 'gaps and alarms', state: 'ok', text: 'none in the newest entries' };
+  const { gaps, alarms, last } = troublesLately(new Home(at.home));
+  if (last === undefined) return { name: 'gaps and alarms', state: 'ok', text: 'none in the newest entries' };
   return {
     name: 'gaps and alarms',
     state: 'note',
-    text: `${found.gap} gaps, ${found.alarm} alarms; the last: ${last}`,
+    text: `${gaps} gaps, ${alarms} alarms; the last: ${last.kind} in ${last.session}, entry ${last.entry}: ${last.text}`,
     next: 'nd7 log SESSION --kind alarm',
   };
 }
@@ -305,6 +298,11 @@ function vault(at: Surroundings): Check {
         text: 'this machine is not enrolled: its logs rest on this disk alone',
         next: 'nd7 enrol URL TOKEN',
       };
+}
+
+async function heartbeat(at: Surroundings): Promise<Check[]> {
+  if (!existsSync(join(at.home, 'vault.json'))) return [];
+  return [heartbeatCheck(at.home, await askJson(at.home, 'status', {}, 5_000))];
 }
 
 function postgres(): Check {

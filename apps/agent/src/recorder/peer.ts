@@ -62,6 +62,19 @@ export function clientAlive(client: { pid: number; start: string }): boolean {
   return isAlive(client.pid, client.start);
 }
 
+/** How far up the processes above one are looked at. */
+const MAX_ABOVE = 64;
+
+/** Whether a process stands somewhere below a client. */
+export function isBelow(pid: number, client: { pid: number; start: string }): boolean {
+  let at = processFacts(pid);
+  for (let hops = 0; at !== undefined && at.pid > 1 && hops < MAX_ABOVE; hops++) {
+    if (at.pid === client.pid) return at.start === client.start;
+    at = processFacts(at.parent);
+  }
+  return false;
+}
+
 let boot: string | undefined;
 /** The same until the machine starts again: process starts are counted from there. */
 export function bootId(): string {

@@ -380,7 +380,7 @@ describe('what cannot be recorded', () => {
     expect((await say(recorder, pre('s', 't1'))).stdout).toContain('is not JSON');
   });
 
-  it('because the log was cut is recorded after recovery', async () => {
+  it('because the log was cut is recorded after recovery, with an alarm', async () => {
     await say(recorder, pre('s', 't1'));
     await say(recorder, pre('s', 't2'));
     const log = join(home, 'sessions/s/log.jsonl');
@@ -392,6 +392,12 @@ describe('what cannot be recorded', () => {
       .flatMap((session) => entriesOf(home, session))
       .map((entry) => entry.data ?? '');
     expect(ids.some((data) => data.includes('"t3"'))).toBe(true);
+    const alarms = sessionsOf(home).flatMap((session) =>
+      entriesOf(home, session).filter(({ kind }) => kind === 'alarm'),
+    );
+    expect(alarms.map(({ data }) => JSON.parse(data ?? '') as unknown)).toEqual([
+      { reason: 'log changed', detail: expect.stringContaining('was cut from') as string },
+    ]);
   });
 });
 

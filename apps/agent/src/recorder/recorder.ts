@@ -3,13 +3,15 @@ import { adapterFor, NO_OPINION, readHook } from '@nd7/hooks';
 import type { HookReading } from '@nd7/hooks';
 import type { Home } from '@nd7/journal';
 import type { Peer } from '@nd7/kernel';
+import type { AwayReason, SessionMark } from '@nd7/ship';
 import type { KeyPair } from '@nd7/signing';
 import type { RecorderConfig } from './config.js';
 import { environmentOf } from './frames.js';
 import type { Answer, Request } from './frames.js';
+import { markOf } from './heartbeat.js';
 import { takeMissed } from './missed.js';
 import { openMarks } from './open-marks.js';
-import { clientAlive, speaker, unnamedSession } from './peer.js';
+import { clientAlive, isBelow, speaker, unnamedSession } from './peer.js';
 import type { Speaker } from './peer.js';
 import { Sessions } from './sessions.js';
 import type { Recorded, SessionWriter } from './session.js';
@@ -50,9 +52,10 @@ export class Recorder implements ShipHost {
 
   constructor(private readonly options: RecorderOptions) {
     this.started = options.clock.now();
-    this.sessions = new Sessions(options.home, { ...options, rules: () => options.config().detach }, (session) =>
-      this.shipLoop?.notice(session.id),
-    );
+    this.sessions = new Sessions(options.home, { ...options, rules: () => options.config().detach }, (session) => {
+      this.shipLoop?.notice(session.id);
+      if (this.sessions.all().length === 0) this.shipLoop?.settle();
+    });
     const userSettings = options.userSettings ?? userSettingsFolder(process.env);
     this.watch = new Watch({
       sessions: this.sessions,
@@ -102,6 +105,8 @@ export class Recorder implements ShipHost {
           return json(this.status());
         case 'ship':
           return await this.flush(request);
+        case 'sleep':
+          return json({ announced: (await this.shipLoop?.away('sleep')) ?? false });
         default:
           return { exit: 2, stdout: '', stderr: `nd7: this recorder does not know "${request.op.slice(0, 40)}"` };
       }
@@ -115,13 +120,41 @@ export class Recorder implements ShipHost {
     }
   }
 
-  /** Seals and closes every session; nothing is accepted any more. */
-  async stop(): Promise<void> {
+  /** Seals and closes every session and tells the vault that this machine will not be heard; nothing is accepted any more. */
+  async stop(reason: AwayReason = 'stopped'): Promise<void> {
     this.stopping = true;
     this.watch.stop();
+    const left = this.sessions.all().flatMap(([, writer]) => (writer.ended ? [] : [writer.id]));
     for (const [id] of this.sessions.all())
       await this.sessions.close(id).catch((error: unknown) => this.options.warn(`closing ${id}: ${message(error)}`));
+    const marks = left.flatMap((session) => markOf(this.options.home, session));
+    if (this.shipLoop !== undefined && !(await this.shipLoop.away(reason, marks)))
+      this.options.warn('the vault could not be told that this recorder stops: it will miss this machine');
     await this.shipLoop?.stop();
+  }
+
+  /** Somebody asks this recorder to stop. From within an agent whose session is open that is an alarm in the session. */
+  async askedToStop(peer: Peer): Promise<void> {
+    for (const [, writer] of this.sessions.all()) {
+      if (writer.client === undefined || writer.ended || !isBelow(peer.pid, writer.client)) continue;
+      const detail = 'a process below the client asked the recorder to stop while the session is open';
+      const { peer: by } = speaker(peer.pid, peer.uid, undefined);
+      await writer
+        .note('alarm', { reason: 'recorder stopped', detail, by })
+        .catch((error: unknown) => this.options.warn(message(error)));
+    }
+  }
+
+  /** The sessions that are open here, each with what is on the disk of it. */
+  async open(): Promise<SessionMark[]> {
+    const marks: SessionMark[] = [];
+    for (const [, writer] of this.sessions.all().reverse()) {
+      // What a power cut could still take must not be promised. A journal that has failed says what it had.
+      await writer.sync().catch(() => undefined);
+      const { entries, hash } = writer.journal.durable;
+      marks.push({ session: writer.id, entries, head: hash });
+    }
+    return marks;
   }
 
   /** Takes a loop that ships from now on, or none. */

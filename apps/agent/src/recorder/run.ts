@@ -61,7 +61,8 @@ export async function runRecorder(root: string): Promise<boolean> {
   const server = await listen(home.root, async (request, peer) => {
     rest.touch();
     if (request.op === 'stop') {
-      setImmediate(() => stopped.now());
+      await recorder.askedToStop(peer);
+      setImmediate(() => stopped.now(request.meta.get('reason') === 'uninstalled' ? 'uninstalled' : 'stopped'));
       return { exit: 0, stdout: `${JSON.stringify({ stopping: true, pid: process.pid })}\n`, stderr: '' };
     }
     if (request.op === 'ship') await ships(); // enrolled a moment ago, perhaps
@@ -75,19 +76,20 @@ export async function runRecorder(root: string): Promise<boolean> {
     whenChanged(home.run, 'missed', () => void recorder.tellMissed()),
   ];
   rest.touch();
-  await stopped.wait;
+  const why = await stopped.wait;
   rest.stop();
   for (const end of unwatch) end();
   await server.close();
-  await recorder.stop();
+  await recorder.stop(why);
   closeSync(lock);
   return true;
 }
 
 class Stop {
-  now: () => void = () => undefined;
-  readonly wait = new Promise<void>((resolve) => (this.now = resolve));
+  now: (why?: StopReason) => void = () => undefined;
+  readonly wait = new Promise<StopReason>((resolve) => (this.now = (why = 'stopped') => resolve(why)));
 }
+type StopReason = 'stopped' | 'uninstalled';
 
 /** A recorder whose socket was removed serves nobody and would stay for ever: a throw-away home must not leave one behind. */
 function whenSocketGoes(run: string, gone: () => void): () => void {

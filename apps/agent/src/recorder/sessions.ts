@@ -28,6 +28,8 @@ export class Sessions {
   private readonly open = new Map<string, Promise<SessionWriter>>();
   private readonly writers = new Map<string, SessionWriter>();
   private readonly lost = new Map<string, Losses>();
+  /** What was done to a log while it was open here, by the agent's id: told once it is open again. */
+  private readonly changed = new Map<string, string>();
 
   /** What was lost without a word of whose it was: told in the next session that is opened. */
   readonly unplaced = new Losses();
@@ -122,6 +124,8 @@ export class Sessions {
     if (only !== undefined && writer !== only) return undefined;
     this.writers.delete(id);
     this.open.delete(id);
+    const failure = writer?.journal.stopped;
+    if (failure?.code === 'changed') this.changed.set(id, failure.message);
     return writer;
   }
 
@@ -135,6 +139,12 @@ export class Sessions {
     // Begun before this recorder held it: by an earlier recorder, by fall-back hooks, or it is resumed.
     if (journal.opened === 'resumed' && journal.entries > 1)
       await writer.note('session.resume', { by: 'recorder', after: journal.entries }).catch(() => undefined);
+    const detail = this.changed.get(id);
+    if (detail !== undefined)
+      await writer.note('alarm', { reason: 'log changed', detail }).then(
+        () => this.changed.delete(id),
+        () => undefined,
+      );
     if (this.unplaced.any) {
       this.losses(id).putBack(this.unplaced.take() as Lost);
       await writer.tellLosses().then(

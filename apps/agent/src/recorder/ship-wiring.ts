@@ -1,9 +1,10 @@
 import type { Clock, Random } from '@nd7/entry';
 import { listSessions, readReceipts, SessionReader } from '@nd7/journal';
 import type { Home } from '@nd7/journal';
-import { readVaultFile, ShipLoop as Shipping } from '@nd7/ship';
-import type { SessionSource } from '@nd7/ship';
+import { Heart, readVaultFile, ShipLoop as Shipping } from '@nd7/ship';
+import type { AwayReason, HeartOptions, SessionMark, SessionSource } from '@nd7/ship';
 import type { KeyPair } from '@nd7/signing';
+import { keepHeartbeat, markOf } from './heartbeat.js';
 import type { ShipHost, ShipLoop } from './ship-loop.js';
 
 /** A session's log as shipping reads it; each call looks at the file as it is then. */
@@ -31,26 +32,31 @@ class LogSource implements SessionSource {
   }
 }
 
-/**
- * The loop that ships for a recorder; undefined where this machine is not enrolled. What earlier recorders left unshipped is taken up at
- * once. A fork answer, or a log that is not any more what was shipped, is an alarm, and the session goes on as a new chain.
- */
-export function shipLoop(options: {
+/** What a recorder ships and beats with. */
+export interface ShipParts {
   home: Home;
   machine: KeyPair;
   clock: Clock;
   random: Random;
   host: ShipHost;
   warn(line: string): void;
-}): ShipLoop | undefined {
-  const { home, machine, clock, random, host, warn } = options;
-  const vault = readVaultFile(home.root);
+  /** Between heartbeats, milliseconds. */
+  heartbeatMs?: number;
+}
+
+/**
+ * The loop that ships for a recorder, and its heartbeats beside it; undefined where this machine is not enrolled. What earlier recorders left
+ * unshipped is taken up at once. A fork answer, or a log that is not any more what was shipped, is an alarm, and the session goes on as a new chain.
+ */
+export function shipLoop(parts: ShipParts): ShipLoop | undefined {
+  const vault = readVaultFile(parts.home.root);
   if (vault === undefined) return undefined;
+  const { home, machine, clock, random, host, warn, heartbeatMs } = parts;
   const note = (session: string, data: Record<string, unknown>): void =>
     void host
       .note(session, 'alarm', data)
       .catch((error: unknown) => warn(`alarm of ${session} not written: ${String(error)}`));
-  const loop = new Shipping({
+  const shipping = new Shipping({
     home: home.root,
     vault,
     signer: machine,
@@ -58,6 +64,7 @@ export function shipLoop(options: {
     random,
     source: (session) => new LogSource(home, session, host),
     onAlarm: (session, alarm) => note(session, { reason: alarm.code, detail: alarm.text }),
+    onShipped: () => heart.settle(),
     onFailure: (session, error) => {
       warn(`shipping ${session} has stopped: ${error.message}`);
       if (error.code === 'fork' || error.code === 'disagrees' || error.code === 'log-behind')
@@ -66,7 +73,53 @@ export function shipLoop(options: {
           .catch((failure: unknown) => warn(`${session} cannot go on: ${String(failure)}`));
     },
   });
+  const withUnshipped = (open: readonly SessionMark[]): SessionMark[] => {
+    const named = new Set(open.map(({ session }) => session));
+    const closed = shipping.unfinished().filter((session) => !named.has(session));
+    return [...open, ...closed.reverse().flatMap((session) => markOf(home, session))];
+  };
+  const heart = new Heart({
+    vault,
+    signer: machine,
+    clock,
+    random,
+    sessions: async () => withUnshipped(await host.open()),
+    onBeat: (status) => keepHeartbeat(home.root, status),
+    ...(heartbeatMs !== undefined && { intervalMs: heartbeatMs }),
+  });
   for (const { session, head } of listSessions(home))
-    if ((head?.entries ?? 0) > (readReceipts(home, session).at(-1)?.entries ?? 0)) loop.notice(session);
-  return loop as ShipLoop;
+    if ((head?.entries ?? 0) > (readReceipts(home, session).at(-1)?.entries ?? 0)) shipping.notice(session);
+  heart.wake();
+  return {
+    notice: (session) => {
+      shipping.notice(session);
+      heart.wake();
+    },
+    settle: () => heart.settle(),
+    pinned: (session, timeoutMs) => shipping.pinned(session, timeoutMs),
+    flush: (sessions) => shipping.flush(sessions),
+    status: () => ({ ...shipping.status(), heartbeat: heart.status() }),
+    away: async (reason, left) => heart.away(reason, left === undefined ? undefined : withUnshipped(left)),
+    stop: async () => {
+      await Promise.all([heart.stop(), shipping.stop()]);
+    },
+  };
+}
+
+/** Announces that this machine will not be heard, where no recorder runs to do it; false where it is not enrolled or the vault did not take it. */
+export async function announceAway(
+  reason: AwayReason,
+  parts: Pick<HeartOptions, 'signer' | 'clock' | 'random'> & { home: Home },
+): Promise<boolean> {
+  const vault = readVaultFile(parts.home.root);
+  if (vault === undefined) return false;
+  const heart = new Heart({
+    ...parts,
+    vault,
+    sessions: () => Promise.resolve([]),
+    onBeat: (status) => keepHeartbeat(parts.home.root, status),
+  });
+  const isTaken = await heart.away(reason);
+  await heart.stop();
+  return isTaken;
 }
