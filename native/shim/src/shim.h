@@ -36,7 +36,7 @@ struct conf {
 /* Reads shim.conf beside this program, then $home/run/shim.conf; what is missing in both stays as it was in *conf. `required` of either holds. */
 void conf_read(const char *home, struct conf *conf);
 
-/* The home of a registration that serves all users: ND7_HOME, else .nd7 in the user's folder. */
+/* The home of a registration that serves all users: .nd7 in the user's folder, whatever the environment says. */
 bool default_home(char *path, size_t size);
 
 /* NULL when nobody but this user and root can write to the shim, its folder, the home and its run folder; else what is wrong, for a person. */

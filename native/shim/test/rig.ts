@@ -75,6 +75,7 @@ export function parseRequest(bytes: Buffer): Received | undefined {
 /** A home, a fake recorder in it, and a fake `main` that the shim may start. */
 export class Rig {
   readonly home: string;
+  readonly #base: string;
   readonly received: Received[] = [];
   #server: Server | undefined;
   #children: ChildProcess[] = [];
@@ -84,8 +85,8 @@ export class Rig {
     readonly shim: string,
     below = '',
   ) {
-    const base = mkdtempSync(join(tmpdir(), 'nd7-shim-'));
-    this.home = join(base, below);
+    this.#base = mkdtempSync(join(tmpdir(), 'nd7-shim-'));
+    this.home = join(this.#base, below);
     mkdirSync(join(this.home, 'run'), { recursive: true, mode: 0o700 });
     chmodSync(this.home, 0o700);
   }
@@ -194,7 +195,7 @@ export class Rig {
       }
     }
     await new Promise<void>((resolve) => (this.#server ? this.#server.close(() => resolve()) : resolve()));
-    rmSync(this.home, { recursive: true, force: true });
+    rmSync(this.#base, { recursive: true, force: true });
   }
 }
 

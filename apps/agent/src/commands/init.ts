@@ -49,6 +49,13 @@ async function init(io: Io, options: InitOptions): Promise<void> {
       `other users of this machine cannot get at ${closed}, so their hooks could start nothing`,
       'put Node and nd7 where everybody can run them, such as /opt/nd7, and run it from there',
     );
+  const { shimPossible } = await import('../recorder/shim.js');
+  if (scope === 'managed' && !shimPossible())
+    throw new CliError(
+      1,
+      'there is no shim, and no C compiler to build it: a Node process obeys NODE_OPTIONS, which a project’s settings may set',
+      'install a C compiler, or attach for yourself with `nd7 init`',
+    );
   const home = openHome(io.home);
   machineKey(home);
   writeShimConf(home.root, readConfig(home.root).recording);
