@@ -87,8 +87,6 @@ export function uninstallClaudeCode(options: { settingsPath: string; home: strin
   // A file that nd7 made and that holds nothing else goes away again.
   const after =
     !exact && kept?.before === null && removed !== undefined && isEmptyObject(removed) ? undefined : removed;
-  // From here on the recorder must not take the removal for somebody silencing it.
-  if (kept !== undefined && options.dryRun !== true) writeKept(options.home, file.real, { ...kept, removing: true });
   const change: SettingsChange = {
     path: options.settingsPath,
     before,
@@ -97,7 +95,14 @@ export function uninstallClaudeCode(options: { settingsPath: string; home: strin
     restored: exact ? 'exact' : 'entries-removed',
   };
   if (options.dryRun === true) return change;
-  if (change.changed) writeSettings(file, after === undefined ? undefined : Buffer.from(after, 'utf8'));
+  // From here on the recorder must not take the removal for somebody silencing it; where it fails, nd7 is attached as before.
+  if (kept !== undefined) writeKept(options.home, file.real, { ...kept, removing: true });
+  try {
+    if (change.changed) writeSettings(file, after === undefined ? undefined : Buffer.from(after, 'utf8'));
+  } catch (error) {
+    if (kept !== undefined) writeKept(options.home, file.real, kept);
+    throw error;
+  }
   if (kept !== undefined) rmSync(keptPath(options.home, file.real), { force: true });
   return change;
 }

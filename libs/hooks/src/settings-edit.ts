@@ -205,8 +205,10 @@ function appendTo(text: string, container: Node, items: readonly string[], style
   const lastEnd = last === undefined ? open : last.offset + last.length;
   const { end, comma, lineComment } = trivia(text, lastEnd, close);
   const split = /[\r\n]/.test(text.slice(open, close));
-  // A line for each event, also where somebody else's few stand on one line; a short list stays on its line.
-  const spread = !style.inline && (last === undefined || items.length > 1);
+  // A line for each event, also where somebody else's few stand on one line; a short list stays on its line, and so does one that holds a comment
+  // only: its line end could not be told from the user's own when ours is removed.
+  const isEmpty = last === undefined && end === open;
+  const spread = !style.inline && (isEmpty || items.length > 1);
   const multiline = lineComment || split || spread;
   const lineStart = /[^\r\n]*$/.exec(text.slice(0, container.offset))?.[0] ?? '';
   const outer = /^[ \t]*/.exec(lineStart.replace(/^\uFEFF/, ''))?.[0] ?? '';

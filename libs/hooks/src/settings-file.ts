@@ -75,12 +75,21 @@ export function writeSettings(file: SettingsFile, bytes: Uint8Array | undefined)
     }
     renameSync(temporary, file.real);
   } catch (cause) {
-    rmSync(temporary, { force: true });
+    removeQuietly(temporary);
     throw new HooksError(
       'settings-unwritable',
       `cannot write ${file.real} (${code(cause)}); nothing was changed. Check the permissions of ${folder}, or whether the disk is full or read-only`,
       { cause },
     );
+  }
+}
+
+/** What could not be finished goes; where not even that can be, the failure before is the one to tell. */
+function removeQuietly(path: string): void {
+  try {
+    rmSync(path, { force: true });
+  } catch {
+    // told by the caller
   }
 }
 

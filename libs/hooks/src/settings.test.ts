@@ -150,6 +150,27 @@ describe('settings files', () => {
     '{\n  "hooks": {\n    "Stop": [\n      {\n        "hooks": []\n      }\n    ]\n  }\n}',
   ])('come back byte for byte without nd7’s memory too: %j', (text) => expect(remove(add(text))).toBe(text));
 
+  it.each([
+    '{\n  "hooks": {\n    "Stop": [ /* none yet */ ]\n  }\n}\n',
+    '{\n  "hooks": {\n    "Stop": [ // none yet\n    ]\n  }\n}\n',
+    '{\n  "hooks": {\n    "Stop": [\n      // none yet\n    ],\n    "SessionEnd": [/**/]\n  }\n}\n',
+    '{"hooks": {"Stop": [ /* none yet */ ]}}',
+  ])('whose lists hold a comment only keep it on its line: %j', (text) => expect(remove(add(text), text)).toBe(text));
+
+  it('that cannot be given back stay attached: a recorder goes on watching them', () => {
+    writeFileSync(path, '{"model": "opus"}');
+    install();
+    const attached = readFileSync(path, 'utf8');
+    // What would be the new file cannot be made: a folder bears its name.
+    mkdirSync(join(folder, '.claude', `.settings.json.nd7-${process.pid}`));
+    expect(() => uninstall()).toThrow(HooksError);
+    expect(readFileSync(path, 'utf8')).toBe(attached);
+    expect(attachedFiles(home)).toEqual([path]);
+    rmSync(join(folder, '.claude', `.settings.json.nd7-${process.pid}`), { recursive: true });
+    expect(uninstall()).toMatchObject({ restored: 'exact' });
+    expect(attachedFiles(home)).toEqual([]);
+  });
+
   it('written afresh have one line per event and are removed again', () => {
     expect(install()).toMatchObject({ before: undefined, changed: true });
     const text = readFileSync(path, 'utf8');
