@@ -1,0 +1,61 @@
+import type { HostFault, Source } from '@nd7/policy';
+import type { HelloFault } from './client-hello.js';
+
+/** How a program inside asked. */
+export type Via = 'connect' | 'http' | 'socks5';
+
+/** Why a request was refused or a tunnel cut; the words stand in the log, so they only grow. */
+export type RefusalReason =
+  | HostFault
+  | 'bad-port'
+  | 'bad-request' // no request this proxy knows, or one that contradicts itself (Host header, two of them, a body without end)
+  | 'no-rule' // nothing in the policy names the host at this port
+  | 'denied' // a rule names it to refuse it
+  | 'loopback' // a service of the host's loopback that is not granted
+  | 'no-address' // the name resolves to nothing
+  | 'address' // the name resolves to an address that is never dialled (loopback, link-local, metadata, own, private where not allowed)
+  | 'unrecorded' // the decision could not be recorded, and the policy says that it must be
+  | 'other-name' // the tunnel's ClientHello names another host than was asked for
+  | 'no-hello' // the tunnel said nothing in time
+  | HelloFault;
+
+/** One answer of the proxy, as it goes into the session's log (class `decision`). */
+export interface EgressDecision {
+  via: Via;
+  /** Host in the form of `parseHost`; as it was said, cut to 253 characters, where it is none. */
+  host: string;
+  /** Null where none could be read. */
+  port: number | null;
+  allowed: boolean;
+  /** Null when allowed. */
+  reason: RefusalReason | null;
+  /** The rule that decided; null where none did. */
+  source: Source | null;
+  /** Addresses that the name stood for and that were checked; in them is the one dialled. Empty where nothing was looked up. */
+  addresses: string[];
+}
+
+/** Thrown inside the proxy to end a request: what the program is told and the log says. */
+export class Refusal extends Error {
+  constructor(
+    readonly reason: RefusalReason,
+    /** One sentence for the program inside: what, and what to do. */
+    message: string,
+    readonly source: Source | null = null,
+    readonly addresses: string[] = [],
+  ) {
+    super(message);
+    this.name = 'Refusal';
+  }
+}
+
+/** The other end could not be reached: no decision, a fact of the network. */
+export class Unreachable extends Error {
+  constructor(
+    readonly code: 'refused' | 'unreachable' | 'timeout',
+    message: string,
+  ) {
+    super(message);
+    this.name = 'Unreachable';
+  }
+}

@@ -1,0 +1,82 @@
+import { connect, type Socket } from 'node:net';
+import { Unreachable } from './decision.js';
+import type { Target } from './target.js';
+
+/** Opens a connection to one address. */
+export type Connect = (address: string, port: number) => Socket;
+
+export const directly: Connect = (address, port) =>
+  connect({ host: address, port, allowHalfOpen: true, noDelay: true });
+
+/** How long one address may take before the next is tried besides (RFC 8305 section 5 recommends 250 ms). */
+const NEXT_AFTER_MS = 250;
+
+/**
+ * Connects to the first address that answers: each next one is started when the last failed or took 250 ms. Throws Unreachable.
+ * Only the addresses given are dialled: nothing is looked up here.
+ */
+export function dial(
+  target: Target,
+  addresses: readonly string[],
+  connectTo: Connect,
+  withinMs: number,
+): Promise<Socket> {
+  return new Promise((resolve, reject) => {
+    const open = new Set<Socket>();
+    const waiting = alternate(addresses);
+    let next: NodeJS.Timeout | undefined;
+    let last = 'ETIMEDOUT';
+    const end = (): void => {
+      clearTimeout(limit);
+      clearTimeout(next);
+      for (const socket of open) socket.destroy();
+    };
+    const limit = setTimeout(() => {
+      end();
+      reject(
+        new Unreachable(
+          'timeout',
+          `${target.host} port ${String(target.port)} did not answer within ${String(withinMs / 1000)} s`,
+        ),
+      );
+    }, withinMs);
+    const start = (): void => {
+      clearTimeout(next);
+      const address = waiting.shift();
+      if (address === undefined) {
+        if (open.size > 0) return;
+        end();
+        const refused = last === 'ECONNREFUSED';
+        reject(
+          new Unreachable(refused ? 'refused' : 'unreachable', `${target.host} port ${String(target.port)}: ${last}`),
+        );
+        return;
+      }
+      const socket = connectTo(address, target.port);
+      open.add(socket);
+      socket.once('error', (error: NodeJS.ErrnoException) => {
+        if (!open.delete(socket)) return;
+        last = error.code ?? error.message;
+        start();
+      });
+      socket.once('connect', () => {
+        open.delete(socket);
+        end();
+        socket.removeAllListeners('error');
+        resolve(socket);
+      });
+      next = setTimeout(start, NEXT_AFTER_MS);
+    };
+    start();
+  });
+}
+
+/** IPv6 and IPv4 in turns, the resolver's first family first (RFC 8305 section 4). */
+function alternate(addresses: readonly string[]): string[] {
+  const isV6 = (address: string): boolean => address.includes(':');
+  const first = isV6(addresses[0] ?? '');
+  const [one, other] = [addresses.filter((a) => isV6(a) === first), addresses.filter((a) => isV6(a) !== first)];
+  return one
+    .flatMap((address, i) => (other[i] === undefined ? [address] : [address, other[i]]))
+    .concat(other.slice(one.length));
+}

@@ -1,0 +1,260 @@
+import { createServer, request, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import type { Socket } from 'node:net';
+import { pipeline } from 'node:stream/promises';
+import { parseAuthority, parseHost } from '@nd7/policy';
+import { Refusal, Unreachable } from './decision.js';
+import type { Egress } from './proxy.js';
+import { readHost, readTarget, shown, shownHost, type Target } from './target.js';
+
+/** Fields that speak of one connection (RFC 9110 section 7.6.1), and what is said to a proxy only. */
+const HOP_BY_HOP = new Set([
+  'connection',
+  'expect',
+  'keep-alive',
+  'proxy-authenticate',
+  'proxy-authentication-info',
+  'proxy-authorization',
+  'proxy-connection',
+  'te',
+  'trailer',
+  'transfer-encoding',
+  'upgrade',
+]);
+const MAX_HEAD = 64 << 10;
+
+/** The HTTP way in: CONNECT, and plain requests in absolute form. Node's parser reads them, in its strict mode. */
+export class HttpFront {
+  readonly #egress: Egress;
+  readonly #server: Server;
+
+  constructor(egress: Egress) {
+    this.#egress = egress;
+    this.#server = createServer({
+      maxHeaderSize: MAX_HEAD,
+      insecureHTTPParser: false,
+      requestTimeout: 0,
+      noDelay: true,
+    })
+      .on('connect', (asked: IncomingMessage, socket: Socket, head: Buffer) => void this.#connect(asked, socket, head))
+      .on('request', (asked: IncomingMessage, answer: ServerResponse) => void this.#forward(asked, answer))
+      .on(
+        'upgrade',
+        (asked: IncomingMessage, socket: Socket) => void this.#refuse('http', asked, socket, upgradeRefused()),
+      )
+      .on('clientError', (error: NodeJS.ErrnoException, socket: Socket) => void this.#unreadable(error, socket));
+  }
+
+  /** Takes a connection over. */
+  take(socket: Socket): void {
+    this.#server.emit('connection', socket);
+  }
+
+  close(): void {
+    this.#server.closeAllConnections();
+    this.#server.close();
+  }
+
+  async #connect(asked: IncomingMessage, client: Socket, head: Buffer): Promise<void> {
+    client.on('error', () => client.destroy());
+    try {
+      if (!this.#isAdmitted(asked)) return void client.end(TOKEN_WANTED);
+      if (head.length > 0) client.unshift(head);
+      const target = await this.#read('connect', asked, () => connectTarget(asked));
+      await this.#egress.tunnel('connect', client, target, () =>
+        client.write('HTTP/1.1 200 Connection established\r\n\r\n'),
+      );
+    } catch (error) {
+      client.end(answerText(error));
+    }
+  }
+
+  async #forward(asked: IncomingMessage, answer: ServerResponse): Promise<void> {
+    try {
+      if (!this.#isAdmitted(asked)) {
+        answer.writeHead(407, { 'proxy-authenticate': 'Basic realm="nd7"', connection: 'close' }).end();
+        return;
+      }
+      const { target, path } = await this.#read('http', asked, () => absoluteTarget(asked));
+      const upstream = await this.#egress.dial(await this.#egress.admit('http', target));
+      await exchange(asked, answer, upstream, target, path);
+    } catch (error) {
+      if (answer.headersSent) {
+        answer.destroy();
+        return;
+      }
+      const { status, reason, message } = answerOf(error);
+      // The body of a request that is not read would be taken for the next request.
+      answer.writeHead(status, {
+        'content-type': 'text/plain; charset=utf-8',
+        'nd7-reason': reason,
+        connection: 'close',
+      });
+      answer.end(`nd7: ${message}\n`);
+    }
+  }
+
+  /** Reads what is asked for; what cannot be read is recorded as it was said. */
+  async #read<T>(via: 'connect' | 'http', asked: IncomingMessage, read: () => T): Promise<T> {
+    try {
+      return read();
+    } catch (error) {
+      throw error instanceof Refusal ? await this.#egress.refused(via, { said: asked.url ?? '' }, error) : error;
+    }
+  }
+
+  async #refuse(via: 'connect' | 'http', asked: IncomingMessage, socket: Socket, refusal: Refusal): Promise<void> {
+    const recorded = await this.#egress
+      .refused(via, { said: asked.url ?? '' }, refusal)
+      .catch((error: unknown) => error);
+    socket.end(answerText(recorded));
+  }
+
+  async #unreadable(error: NodeJS.ErrnoException, socket: Socket): Promise<void> {
+    if (error.code === 'ECONNRESET' || !socket.writable) return void socket.destroy();
+    const refusal = new Refusal('bad-request', `this is no HTTP/1.1 request (${error.code ?? error.message})`);
+    const recorded = await this.#egress.refused('http', { said: '' }, refusal).catch((failed: unknown) => failed);
+    socket.end(answerText(recorded));
+  }
+
+  #isAdmitted({ headers }: IncomingMessage): boolean {
+    const [, basic = ''] = /^basic +([A-Za-z0-9+/=]+)$/i.exec(headers['proxy-authorization'] ?? '') ?? [];
+    const [, token] = /^nd7:(.*)$/s.exec(Buffer.from(basic, 'base64').toString('latin1')) ?? [];
+    return this.#egress.isAdmitted(token);
+  }
+}
+
+function connectTarget(asked: IncomingMessage): Target {
+  const target = readTarget(asked.url ?? '');
+  const hosts = hostsOf(asked);
+  // Clients send the authority, with its port or without; another host there is two stories in one request.
+  const same = ([host]: string[]): boolean => host !== undefined && isAuthority(host, target, target.port);
+  if (hosts.length > 1 || (hosts.length === 1 && !same(hosts))) throw otherHost(target, hosts);
+  return target;
+}
+
+function absoluteTarget(asked: IncomingMessage): { target: Target; path: string } {
+  const url = asked.url ?? '';
+  const [, authority, path = ''] = /^http:\/\/([^/?#\\]*)([/?][^#\\]*)?$/i.exec(url) ?? [];
+  if (authority === undefined) {
+    const isProxy = url.startsWith('/');
+    throw new Refusal(
+      'bad-request',
+      isProxy
+        ? 'this is the way out of the session: set HTTP_PROXY and HTTPS_PROXY to it, it serves nothing itself'
+        : `"${shown(url)}" is no http:// URL; https goes through CONNECT`,
+    );
+  }
+  const target = /:\d*$/.test(authority) && !authority.endsWith(']') ? readTarget(authority) : readHost(authority, 80);
+  const hosts = hostsOf(asked);
+  if (hosts.length !== 1 || !isAuthority(hosts[0] as string, target, 80)) throw otherHost(target, hosts);
+  return { target, path: path.startsWith('/') ? path : `/${path}` };
+}
+
+function hostsOf({ rawHeaders }: IncomingMessage): string[] {
+  return rawHeaders.filter((_, i) => i % 2 === 1 && rawHeaders[i - 1]?.toLowerCase() === 'host');
+}
+
+function isAuthority(text: string, target: Target, defaultPort: number): boolean {
+  const full = parseAuthority(text);
+  const read = 'fault' in full ? parseHost(text) : full;
+  if ('fault' in read) return false;
+  return read.host === target.host && ('port' in read ? read.port : defaultPort) === target.port;
+}
+
+function otherHost(target: Target, hosts: string[]): Refusal {
+  const said = hosts.length === 0 ? 'has no Host field' : `has Host: ${hosts.map(shown).join(', ')}`;
+  return new Refusal('bad-request', `the request for ${shownHost(target)}:${String(target.port)} ${said}`);
+}
+
+/** One request and its answer over a connection of their own: it is never used for another authority. */
+async function exchange(
+  asked: IncomingMessage,
+  answer: ServerResponse,
+  upstream: Socket,
+  target: Target,
+  path: string,
+): Promise<void> {
+  const hasBody = asked.headers['transfer-encoding'] !== undefined;
+  const authority = target.port === 80 ? shownHost(target) : `${shownHost(target)}:${String(target.port)}`;
+  const headers = [
+    ...['Host', authority],
+    ...endToEnd(asked.rawHeaders, asked.headers.connection)
+      .filter(([name]) => name.toLowerCase() !== 'host')
+      .flat(),
+    ...(hasBody ? ['Transfer-Encoding', 'chunked'] : []),
+    ...['Connection', 'close'],
+  ];
+  const sent = request({
+    method: asked.method ?? 'GET',
+    path,
+    headers,
+    setHost: false,
+    createConnection: () => upstream,
+  });
+  const gone = (): void => void sent.destroy();
+  answer.once('close', gone);
+  const answered = new Promise<IncomingMessage>((resolve, reject) => {
+    sent.once('response', resolve).once('error', reject);
+    sent.once('upgrade', (_response, socket) => {
+      socket.destroy();
+      reject(new Unreachable('refused', `${target.host} switched protocols unasked`));
+    });
+  });
+  const sending = pipeline(asked, sent);
+  sending.catch(() => undefined); // a server may answer and close before it has read everything
+  const response = await answered.catch((error: NodeJS.ErrnoException) => {
+    throw error instanceof Unreachable
+      ? error
+      : new Unreachable('unreachable', `${target.host} did not answer: ${error.code ?? error.message}`);
+  });
+  answer.writeHead(
+    response.statusCode ?? 502,
+    response.statusMessage ?? '',
+    endToEnd(response.rawHeaders, response.headers.connection).flat(),
+  );
+  await pipeline(response, answer);
+}
+
+/** The fields of a message that go on to its end, in their order, by pairs. */
+function endToEnd(raw: readonly string[], connection = ''): [string, string][] {
+  const named = new Set(connection.toLowerCase().split(/[\s,]+/));
+  const pairs = raw.flatMap((name, i): [string, string][] => (i % 2 === 0 ? [[name, raw[i + 1] ?? '']] : []));
+  return pairs.filter(([name]) => !HOP_BY_HOP.has(name.toLowerCase()) && !named.has(name.toLowerCase()));
+}
+
+function upgradeRefused(): Refusal {
+  return new Refusal('bad-request', 'a plain request cannot be upgraded here: WebSockets go through CONNECT');
+}
+
+interface Answer {
+  status: number;
+  reason: string;
+  message: string;
+}
+
+function answerOf(error: unknown): Answer {
+  if (error instanceof Refusal) {
+    const status = error.reason === 'unrecorded' ? 503 : error.reason === 'bad-request' ? 400 : 403;
+    return { status, reason: error.reason, message: error.message };
+  }
+  if (error instanceof Unreachable)
+    return { status: error.code === 'timeout' ? 504 : 502, reason: error.code, message: error.message };
+  return { status: 502, reason: 'failed', message: error instanceof Error ? error.message : 'the request failed' };
+}
+
+const STATUS: Readonly<Record<number, string>> = {
+  400: 'Bad Request',
+  403: 'Forbidden',
+  502: 'Bad Gateway',
+  503: 'Service Unavailable',
+  504: 'Gateway Timeout',
+};
+const TOKEN_WANTED =
+  'HTTP/1.1 407 Proxy Authentication Required\r\nProxy-Authenticate: Basic realm="nd7"\r\nContent-Length: 0\r\nConnection: close\r\n\r\n';
+
+function answerText(error: unknown): string {
+  const { status, reason, message } = answerOf(error);
+  const body = `nd7: ${message}\n`;
+  const length = String(Buffer.byteLength(body));
+  return `HTTP/1.1 ${String(status)} ${STATUS[status] ?? 'Error'}\r\nContent-Type: text/plain; charset=utf-8\r\nContent-Length: ${length}\r\nnd7-reason: ${reason}\r\nConnection: close\r\n\r\n${body}`;
+}

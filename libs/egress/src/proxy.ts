@@ -1,0 +1,154 @@
+import { lookup } from 'node:dns/promises';
+import type { Server, Socket } from 'node:net';
+import type { NetworkRules } from '@nd7/policy';
+import { Refusal, Unreachable, type EgressDecision, type Via } from './decision.js';
+import { dial, directly, type Connect } from './dial.js';
+import { HttpFront } from './http.js';
+import { answerSocks } from './socks.js';
+import { admit, shown, type Admitted, type Resolve, type Target } from './target.js';
+import { awaitHello, join, nextBytes } from './tunnel.js';
+
+export interface EgressOptions {
+  /** The rules of this moment: asked anew for each request, since grants come and go. */
+  rules: () => NetworkRules;
+  /** Called once for each answer, before it takes effect. Where it throws, nothing goes out. */
+  record: (decision: EgressDecision) => Promise<void>;
+  /** Secret that every request must show (HTTP Basic or SOCKS password of the user `nd7`); absent where only the session can reach the listener. */
+  token?: string;
+  /** Connections at once, more are closed unheard (1024). */
+  most?: number;
+  /** How long a client may take to say what it wants, and a server to accept (10 s each). */
+  patienceMs?: number;
+  /** Replaced where a test stands in for the internet. */
+  resolve?: Resolve;
+  connect?: Connect;
+}
+
+const systemResolver: Resolve = async (name) =>
+  (await lookup(name, { all: true, verbatim: true })).map(({ address }) => address);
+
+/** What the ways in (HTTP, SOCKS) have in common: decide, record, dial, check, join. */
+export class Egress {
+  readonly patienceMs: number;
+  readonly token: string | undefined;
+  readonly #options: EgressOptions;
+  readonly #http: HttpFront;
+  readonly #open = new Set<Socket>();
+
+  constructor(options: EgressOptions) {
+    this.#options = options;
+    this.patienceMs = options.patienceMs ?? 10_000;
+    this.token = options.token;
+    this.#http = new HttpFront(this);
+  }
+
+  /** Serves a listener: HTTP proxy requests and SOCKS5 on the same port. The listener may come from another network namespace. */
+  serve(listener: Server): void {
+    listener.on('connection', (socket: Socket) => {
+      if (this.#open.size >= (this.#options.most ?? 1024)) {
+        socket.destroy();
+        return;
+      }
+      this.track(socket);
+      void this.#greet(socket);
+    });
+  }
+
+  /** Ends every connection; the listener is the caller's to close. */
+  close(): void {
+    this.#http.close();
+    for (const socket of this.#open) socket.destroy();
+  }
+
+  /** Whether a program has shown the session's token; true where none is asked for. */
+  isAdmitted(token: string | undefined): boolean {
+    return this.token === undefined || token === this.token;
+  }
+
+  /** Decides and records. Throws a Refusal, which has been recorded. */
+  async admit(via: Via, target: Target): Promise<Admitted> {
+    try {
+      const admitted = await admit(target, this.#options.rules(), this.#options.resolve ?? systemResolver);
+      await this.#record({
+        via,
+        ...seen(target),
+        allowed: true,
+        reason: null,
+        source: admitted.source,
+        addresses: admitted.addresses,
+      });
+      return admitted;
+    } catch (error) {
+      throw error instanceof Refusal && error.reason !== 'unrecorded' ? await this.refused(via, target, error) : error;
+    }
+  }
+
+  /** Records a refusal and gives it back; `target` is what was asked for, as far as it could be read. */
+  async refused(via: Via, target: Target | { said: string }, refusal: Refusal): Promise<Refusal> {
+    const asked = 'said' in target ? { host: shown(target.said), port: null } : seen(target);
+    const { reason, source, addresses } = refusal;
+    await this.#record({ via, ...asked, allowed: false, reason, source, addresses });
+    return refusal;
+  }
+
+  /** Dials what was admitted. Throws Unreachable. */
+  async dial({ target, addresses }: Admitted): Promise<Socket> {
+    const socket = await dial(target, addresses, this.#options.connect ?? directly, this.patienceMs);
+    this.track(socket);
+    return socket;
+  }
+
+  /**
+   * Opens a tunnel for a client that has asked for one: `accept` tells it yes once the other end has answered. Whoever then says anything
+   * but a hello for the host that was asked for is cut before a byte has gone out. Throws a Refusal or Unreachable before `accept`.
+   */
+  async tunnel(via: Via, client: Socket, target: Target, accept: () => void): Promise<void> {
+    const admitted = await this.admit(via, target);
+    const upstream = await this.dial(admitted);
+    try {
+      if (client.destroyed) throw new Unreachable('refused', 'the program has gone');
+      accept();
+      if (!admitted.raw) upstream.write(await awaitHello(client, admitted, this.patienceMs));
+      join(client, upstream);
+    } catch (error) {
+      upstream.destroy();
+      client.destroy();
+      if (error instanceof Refusal) await this.refused(via, target, error);
+    }
+  }
+
+  track(socket: Socket): void {
+    this.#open.add(socket);
+    socket.setNoDelay(true);
+    socket.on('error', () => socket.destroy());
+    socket.once('close', () => this.#open.delete(socket));
+  }
+
+  async #greet(socket: Socket): Promise<void> {
+    const first = await nextBytes(socket, this.patienceMs);
+    if (first === undefined) {
+      socket.destroy();
+      return;
+    }
+    socket.unshift(first);
+    if (first[0] !== 5) this.#http.take(socket);
+    else await answerSocks(this, socket).catch(() => socket.destroy());
+  }
+
+  async #record(decision: EgressDecision): Promise<void> {
+    try {
+      await this.#options.record(decision);
+    } catch (error) {
+      const why = error instanceof Error ? error.message : String(error);
+      throw new Refusal(
+        'unrecorded',
+        `the decision on ${decision.host} could not be recorded: ${why}`,
+        decision.source,
+      );
+    }
+  }
+}
+
+function seen({ host, port }: Target): { host: string; port: number } {
+  return { host, port };
+}
