@@ -1,0 +1,65 @@
+/* The process that becomes the agent: gives up everything, proves it, waits for the word, executes. */
+#define _GNU_SOURCE
+#include "launch.h"
+
+#include "kernel.h"
+
+#include <errno.h>
+#include <linux/capability.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <linux/securebits.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+
+extern char **environ;
+
+static void drop_capabilities(void) {
+  for (unsigned long capability = 0; prctl(PR_CAPBSET_DROP, capability, 0, 0, 0) == 0; capability++) continue;
+  if (errno != EINVAL) fail("capabilities", "the bounding set");
+  const unsigned long bits = SECBIT_NOROOT | SECBIT_NOROOT_LOCKED | SECBIT_NO_SETUID_FIXUP | SECBIT_NO_SETUID_FIXUP_LOCKED | SECBIT_KEEP_CAPS_LOCKED |
+                             SECBIT_NO_CAP_AMBIENT_RAISE | SECBIT_NO_CAP_AMBIENT_RAISE_LOCKED;
+  if (prctl(PR_SET_SECUREBITS, bits, 0, 0, 0) != 0) fail("capabilities", "securebits");
+  if (prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0) != 0) fail("capabilities", "the ambient set");
+  struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
+  const struct __user_cap_data_struct none[2] = {0};
+  if (syscall(SYS_capset, &header, none) != 0) fail("capabilities", "capset");
+}
+
+static void install_filter(const struct plan *plan) {
+  /* The plan's bytes lie anywhere; instructions are aligned. */
+  struct sock_filter *instructions = calloc(plan->filter_count, sizeof *instructions);
+  if (instructions == NULL) fail("memory", "");
+  memcpy(instructions, plan->filter, plan->filter_count * sizeof *instructions);
+  const struct sock_fprog program = {.len = (unsigned short)plan->filter_count, .filter = instructions};
+  if (syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &program) != 0) fail("filter", "seccomp");
+  free(instructions);
+}
+
+_Noreturn void agent_run(const struct plan *plan, const struct targets *targets, int gate) {
+  sigprocmask(SIG_SETMASK, &original_mask, NULL);
+  signal(SIGCHLD, SIG_DFL);
+  if (syscall(NR_CLOSE_RANGE, 3u, ~0u, K_CLOSE_RANGE_CLOEXEC) != 0) fail("descriptors", "close_range");
+  if (chdir(plan->cwd) != 0) fail("folder", plan->cwd);
+  if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) fail("privileges", "no_new_privs");
+  drop_capabilities();
+  /* After the mounts, or rules would name what lies beneath them. */
+  landlock_apply(plan);
+  install_filter(plan);
+
+  struct attempt attempts[ATTEMPTS] = {0};
+  if ((plan->flags & PLAN_SELFTEST) != 0) selftest_attempts(targets, attempts, true);
+  char word = 0;
+  if (send(gate, attempts, sizeof attempts, MSG_NOSIGNAL) != (ssize_t)sizeof attempts || recv(gate, &word, 1, 0) != 1 || word != 'g') _exit(125);
+
+  environ = plan->envp;
+  execvp(plan->argv[0], plan->argv);
+  const int error = errno;
+  report("failed\texec\t%d\t%s", error, plan->argv[0]);
+  dprintf(STDERR_FILENO, "nd7: %s: %s\n", plan->argv[0], strerror(error));
+  _exit(error == ENOENT ? 127 : 126);
+}

@@ -1,0 +1,77 @@
+/* Pid 1 of the session: makes the view, starts the agent, reaps, and ends everything when the launcher outside has gone. */
+#define _GNU_SOURCE
+#include "launch.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+int64_t now_ns(void) {
+  struct timespec t;
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+}
+
+static void woken(int signal) { (void)signal; }
+
+static void tell(int control, uint32_t kind, int value) {
+  const struct message message = {.kind = kind, .value = value, .nanoseconds = now_ns()};
+  /* A launcher that has gone ends the session through the poll. */
+  (void)!send(control, &message, sizeof message, MSG_NOSIGNAL);
+}
+
+/* Collects every child that has changed; ends the session with the agent. */
+static void reap(pid_t agent, int control) {
+  int status;
+  pid_t pid;
+  while ((pid = waitpid(-1, &status, WNOHANG | WUNTRACED)) > 0) {
+    if (pid != agent) continue;
+    if (WIFSTOPPED(status)) {
+      tell(control, MESSAGE_STOPPED, status);
+    } else {
+      tell(control, MESSAGE_ENDED, status);
+      /* The kernel kills what is left in this pid namespace. */
+      _exit(0);
+    }
+  }
+}
+
+static void obey(pid_t agent, int control) {
+  struct message message;
+  const ssize_t n = recv(control, &message, sizeof message, MSG_DONTWAIT);
+  if (n < 0 && (errno == EAGAIN || errno == EINTR)) return;
+  /* End of file: the launcher has died, and nothing may outlive it. */
+  if (n != (ssize_t)sizeof message) _exit(0);
+  if (message.kind == MESSAGE_SIGNAL) kill(agent, message.value);
+}
+
+_Noreturn void init_run(const struct plan *plan, const struct targets *targets, int control, int gate) {
+  view_build(plan);
+
+  sigset_t children, none;
+  sigemptyset(&none);
+  sigemptyset(&children);
+  sigaddset(&children, SIGCHLD);
+  sigprocmask(SIG_BLOCK, &children, NULL);
+  /* With the default action a child's end would not interrupt ppoll. */
+  const struct sigaction action = {.sa_handler = woken, .sa_flags = SA_RESTART};
+  sigaction(SIGCHLD, &action, NULL);
+
+  const pid_t agent = fork();
+  if (agent < 0) fail("agent", "fork");
+  if (agent == 0) {
+    close(control);
+    agent_run(plan, targets, gate);
+  }
+  close(gate);
+  struct pollfd p = {.fd = control, .events = POLLIN};
+  for (;;) {
+    reap(agent, control);
+    const int n = ppoll(&p, 1, NULL, &none);
+    if (n > 0) obey(agent, control);
+  }
+}

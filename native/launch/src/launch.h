@@ -1,0 +1,193 @@
+/* nd7-launch: applies a plan and executes a program inside the boundary that it makes. docs/protocol/launch-plan.md has the bytes. */
+#ifndef ND7_LAUNCH_H
+#define ND7_LAUNCH_H
+
+#include <stdbool.h>
+#include <signal.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+/* --- plan.c: bytes to a plan. Touches nothing but memory. --------------------------------------------------- */
+
+#define PLAN_MAGIC "nd7-plan"
+#define PLAN_VERSION 1u
+#define PLAN_HEADER ((size_t)16)
+#define PLAN_MAX ((size_t)8 << 20)
+
+enum plan_flag {
+  PLAN_USERNS = 1,      /* make a user namespace (else the caller has CAP_SYS_ADMIN and it is left out) */
+  PLAN_PROC_WRITE = 2,  /* /proc stays writable: only for users whom the kernel refuses /proc/sys anyway */
+  PLAN_STOP_FRONT = 4,  /* the parent process is the front: it stops and ends together with this program */
+  PLAN_SELFTEST = 8,    /* attack the boundary from inside before the program starts */
+};
+#define PLAN_FLAGS 15u
+
+enum plan_view {
+  VIEW_WRITABLE, /* what lay at the path at the start is put there again, writable; it cannot be renamed */
+  VIEW_SHOW,     /* what lay at `source` at the start is put at the path, read-only; it cannot be renamed */
+  VIEW_COVER,    /* an empty folder or file that nobody may read lies over the path */
+  VIEW_SCRATCH,  /* an empty file system in memory lies over the path, writable */
+};
+
+enum plan_attribute {
+  ATTRIBUTE_NOEXEC = 1,
+  ATTRIBUTE_FROZEN = 2, /* VIEW_SCRATCH: read-only once the whole view stands */
+};
+
+/* In the order of the plan, each upon what the ones before it made. */
+struct plan_mount {
+  enum plan_view view;
+  uint32_t attributes;
+  const char *path;
+  const char *source; /* VIEW_SHOW */
+  uint32_t mode, mebibytes; /* VIEW_SCRATCH */
+};
+
+struct plan_rule {
+  const char *path;
+  uint64_t rights; /* Landlock's LANDLOCK_ACCESS_FS_*, the newest numbering */
+};
+
+/* All strings end by NUL inside the plan's bytes, which the caller keeps as long as the plan. */
+struct plan {
+  uint32_t flags;
+  uint32_t landlock_min; /* refuse to start under an older Landlock ABI */
+  struct plan_mount *mounts;
+  size_t mount_count;
+  struct plan_rule *rules;
+  size_t rule_count;
+  const char *cwd;
+  char **argv; /* ended by NULL */
+  char **envp; /* ended by NULL */
+  const unsigned char *filter; /* instructions of classic BPF, 8 bytes each */
+  size_t filter_count;
+  const char *canary;  /* a file that is hidden inside; NULL: none */
+  const char *outside; /* a folder that is read-only inside; NULL: none */
+};
+
+/* NULL when the bytes are a plan, else what is wrong with them. Frees nothing: the process ends or executes. */
+const char *plan_parse(unsigned char *bytes, size_t length, struct plan *plan);
+
+/* The size that a header declares, 0 when it is no header of a plan. `bytes` holds PLAN_HEADER bytes. */
+size_t plan_size(const unsigned char *bytes);
+
+/* --- report.c: what the launcher tells its front, as records of tab-separated words ended by NUL ------------- */
+
+/* The descriptor of the plan, -1 when there is none to report to. */
+extern int report_fd;
+void report(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+/* Tells the front and the terminal which step failed (errno is read) and ends the process with 125. */
+_Noreturn void fail(const char *step, const char *what);
+
+/* --- view.c: the mount namespace ---------------------------------------------------------------------------- */
+
+void view_build(const struct plan *plan);
+
+/* --- devices.c: /dev ---------------------------------------------------------------------------------------- */
+
+struct devices {
+  int nodes[8]; /* clones, taken before the view covers them */
+  int terminal; /* a clone of the session's terminal, -1: none */
+  int terminal_index; /* its number under /dev/pts, -1: it is elsewhere */
+  char terminal_path[64];
+};
+void devices_take(struct devices *devices);
+void devices_place(struct devices *devices);
+
+/* --- mounting.c: the mount calls, each of which ends the process when it fails ------------------------------- */
+
+int tree_clone(const char *path, bool recursive);                       /* a detached copy of what lies at the path */
+void tree_attach(int tree, const char *path);                           /* puts it over the path, makes the path under a scratch */
+void tree_set(int tree, const char *path, uint64_t set, uint64_t clear, bool recursive); /* MOUNT_ATTR_* of a tree (path "") or of what is mounted at a path */
+int tree_scratch(const char *path, uint32_t mode, uint32_t mebibytes, uint32_t inodes);  /* a detached tmpfs; `path` is for messages */
+int path_open(const char *path);                                        /* O_PATH without following symbolic links anywhere; -1 with errno */
+
+/* --- namespaces.c ------------------------------------------------------------------------------------------- */
+
+/* Makes init: a child that is pid 1 of new namespaces. Returns as fork does; fails by fail(). */
+pid_t namespaces_enter(uint32_t flags);
+/* In init: identity maps (as they were before: `uid`, `gid`), loopback up. */
+void namespaces_settle(uint32_t flags, uid_t uid, gid_t gid);
+
+/* --- init.c ------------------------------------------------------------------------------------------------- */
+
+/* Messages between the launcher and init, whole packets. */
+enum message_kind { MESSAGE_STARTED = 1, MESSAGE_STOPPED, MESSAGE_ENDED, MESSAGE_SIGNAL };
+struct message {
+  uint32_t kind;
+  int32_t value;      /* a wait status or a signal */
+  int64_t nanoseconds; /* CLOCK_MONOTONIC, when it was seen */
+};
+int64_t now_ns(void);
+struct targets;
+_Noreturn void init_run(const struct plan *plan, const struct targets *targets, int control, int gate);
+
+/* --- agent.c ------------------------------------------------------------------------------------------------ */
+
+/* Confines this process and executes the plan's program. `gate`: what the self-test met goes out, the word to start comes in. */
+_Noreturn void agent_run(const struct plan *plan, const struct targets *targets, int gate);
+
+/* --- landlock.c --------------------------------------------------------------------------------------------- */
+
+int landlock_abi(void); /* 0: none */
+void landlock_apply(const struct plan *plan);
+
+/* --- selftest.c --------------------------------------------------------------------------------------------- */
+
+/* What the attempts aim at outside; made before the namespaces are entered. */
+struct targets {
+  int tcp, udp, abstract;
+  uint16_t tcp_port, udp_port;
+  char abstract_name[32];
+  pid_t launcher;
+  const char *canary, *outside;
+};
+struct attempt {
+  char name[24];
+  int32_t error; /* errno of the attempt, 0: it succeeded, -1: not tried */
+};
+#define ATTEMPTS 12
+
+void targets_open(struct targets *targets, const struct plan *plan);
+/* What the agent tries inside, and the launcher outside (`inside` false), where each should succeed. */
+void selftest_attempts(const struct targets *targets, struct attempt *attempts, bool inside);
+void selftest_control(const struct targets *targets, struct attempt *attempts);
+/* Outside, with what came from inside: true when nothing got through. Reports each row. */
+bool selftest_judge(const struct targets *targets, const struct attempt *inside, const struct attempt *outside);
+
+/* --- check.c ------------------------------------------------------------------------------------------------ */
+
+/* Outside: whether the kernel says of this process what the plan wants. Reports each row. */
+bool agent_checked(pid_t pid, uint32_t flags);
+/* The letter of /proc/PID/stat, 0 when there is no such process. */
+char process_state(pid_t pid);
+
+/* --- session.c ---------------------------------------------------------------------------------------------- */
+
+struct session {
+  const struct plan *plan;
+  const struct targets *targets;
+  const struct attempt *outside;
+  pid_t init, front;
+  int control, gate, signals;
+};
+extern sigset_t original_mask;
+
+/* Blocks the signals that the session passes on, and returns the descriptor to read them from; before init is made. */
+int session_signals(void);
+/* Stays outside until the session has ended, and ends as the agent did. */
+_Noreturn void session_follow(struct session *session);
+
+/* --- probe.c ------------------------------------------------------------------------------------------------ */
+
+/* Prints what this kernel gives to this user, one fact a line. */
+int probe(void);
+
+/* --- trust.c ------------------------------------------------------------------------------------------------ */
+
+/* NULL when nobody but this user and root can change this program or its folder. */
+const char *untrusted(void);
+
+#endif

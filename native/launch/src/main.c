@@ -1,0 +1,96 @@
+/* nd7-launch FD: reads a plan from the descriptor and runs its program inside. nd7-launch --probe: says what this kernel gives. */
+#define _GNU_SOURCE
+#include "launch.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static _Noreturn void refuse_plan(const char *what) {
+  errno = 0;
+  fail("plan", what);
+}
+
+static void read_all(int fd, unsigned char *to, size_t length) {
+  while (length > 0) {
+    const ssize_t n = read(fd, to, length);
+    if (n < 0 && errno == EINTR) continue;
+    if (n <= 0) refuse_plan("it ended before its end");
+    to += n;
+    length -= (size_t)n;
+  }
+}
+
+static unsigned char *read_plan(int fd, size_t *length) {
+  unsigned char header[PLAN_HEADER];
+  read_all(fd, header, sizeof header);
+  *length = plan_size(header);
+  if (*length == 0) refuse_plan("it is no plan of this version");
+  unsigned char *bytes = malloc(*length);
+  if (bytes == NULL) fail("memory", "");
+  memcpy(bytes, header, sizeof header);
+  read_all(fd, bytes + sizeof header, *length - sizeof header);
+  return bytes;
+}
+
+static void pair(int ends[2]) {
+  if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0) fail("session", "socketpair");
+}
+
+int main(int argc, char **argv) {
+  if (argc == 2 && strcmp(argv[1], "--probe") == 0) return probe();
+  char *end = NULL;
+  const long number = argc == 2 ? strtol(argv[1], &end, 10) : -1;
+  if (end == NULL || *end != '\0' || end == argv[1] || number < 3 || number > 1 << 20) {
+    dprintf(STDERR_FILENO, "usage: nd7-launch FD     a plan is read from the descriptor\n       nd7-launch --probe  what this kernel gives\n");
+    return 125;
+  }
+  const int fd = (int)number;
+  if (fcntl(fd, F_SETFD, FD_CLOEXEC) != 0) fail("plan", "its descriptor");
+  /* A front that sends the plan through a socket hears from us on it, and the session ends when it goes. */
+  struct stat s;
+  if (fstat(fd, &s) == 0 && S_ISSOCK(s.st_mode)) report_fd = fd;
+
+  const char *bad = untrusted();
+  if (bad != NULL) {
+    errno = 0;
+    fail("trust", bad);
+  }
+  size_t length;
+  unsigned char *bytes = read_plan(fd, &length);
+  struct plan plan;
+  const char *wrong = plan_parse(bytes, length, &plan);
+  if (wrong != NULL) refuse_plan(wrong);
+
+  struct targets targets = {0};
+  struct attempt outside[ATTEMPTS] = {0};
+  if ((plan.flags & PLAN_SELFTEST) != 0) {
+    targets_open(&targets, &plan);
+    selftest_control(&targets, outside);
+  }
+  int control[2], gate[2];
+  pair(control);
+  pair(gate);
+  const int yes = 1;
+  if (setsockopt(gate[0], SOL_SOCKET, SO_PASSCRED, &yes, sizeof yes) != 0) fail("session", "SO_PASSCRED");
+  struct session session = {.plan = &plan, .targets = &targets, .outside = outside, .front = getppid(), .control = control[0], .gate = gate[0], .signals = session_signals()};
+  const uid_t uid = geteuid();
+  const gid_t gid = getegid();
+  session.init = namespaces_enter(plan.flags);
+  if (session.init == 0) {
+    /* The other ends must have one holder, or nobody would see it die. */
+    close(control[0]);
+    close(gate[0]);
+    close(session.signals);
+    namespaces_settle(plan.flags, uid, gid);
+    init_run(&plan, &targets, control[1], gate[1]);
+  }
+  close(control[1]);
+  close(gate[1]);
+  session_follow(&session);
+}

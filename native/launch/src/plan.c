@@ -1,0 +1,183 @@
+#include "launch.h"
+
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum record {
+  FLAGS = 1,
+  LANDLOCK_MIN = 2,
+  CWD = 3,
+  ARGUMENT = 4,
+  VARIABLE = 5,
+  FILTER = 6,
+  CANARY = 7,
+  OUTSIDE = 8,
+  RIGHTS = 9,
+  WRITABLE = 16,
+  SHOW = 17,
+  COVER = 18,
+  SCRATCH = 19,
+};
+
+/* BPF_MAXINSNS */
+#define FILTER_MAX 4096u
+#define MOUNTS_MAX 20000u
+#define STRINGS_MAX 100000u
+
+struct counts {
+  size_t mounts, rules, arguments, variables, flags;
+};
+
+static uint32_t u32(const unsigned char *at) { return (uint32_t)at[0] | (uint32_t)at[1] << 8 | (uint32_t)at[2] << 16 | (uint32_t)at[3] << 24; }
+static uint64_t u64(const unsigned char *at) { return (uint64_t)u32(at) | (uint64_t)u32(at + 4) << 32; }
+
+size_t plan_size(const unsigned char *bytes) {
+  if (memcmp(bytes, PLAN_MAGIC, 8) != 0 || u32(bytes + 8) != PLAN_VERSION) return 0;
+  const size_t size = u32(bytes + 12);
+  return size < PLAN_HEADER || size > PLAN_MAX ? 0 : size;
+}
+
+/* A string that ends by NUL at its end and nowhere before. */
+static const char *text(const unsigned char *body, size_t length) {
+  if (length == 0 || memchr(body, '\0', length) != body + length - 1) return NULL;
+  return (const char *)body;
+}
+
+/* An absolute path without empty, "." and ".." parts. */
+static const char *path(const unsigned char *body, size_t length) {
+  const char *s = text(body, length);
+  if (s == NULL || length > PATH_MAX || s[0] != '/') return NULL;
+  if (s[1] == '\0') return s;
+  for (const char *part = s; *part != '\0';) {
+    const char *name = part + 1;
+    const size_t n = strcspn(name, "/");
+    if (n == 0 || n > NAME_MAX || (n == 1 && name[0] == '.') || (n == 2 && name[0] == '.' && name[1] == '.')) return NULL;
+    part = name + n;
+  }
+  return s;
+}
+
+static const char *take_mount(struct plan *plan, uint32_t type, const unsigned char *body, size_t length) {
+  struct plan_mount *mount = &plan->mounts[plan->mount_count++];
+  memset(mount, 0, sizeof *mount);
+  static const enum plan_view views[] = {VIEW_WRITABLE, VIEW_SHOW, VIEW_COVER, VIEW_SCRATCH};
+  mount->view = views[type - WRITABLE];
+  if (length < 4) return "a record of the view is cut short";
+  mount->attributes = u32(body);
+  const uint32_t known = type == COVER ? 0 : type == SCRATCH ? ATTRIBUTE_NOEXEC | ATTRIBUTE_FROZEN : ATTRIBUTE_NOEXEC;
+  if ((mount->attributes & ~known) != 0) return "an attribute of the view is unknown";
+  body += 4;
+  length -= 4;
+  if (type == SCRATCH) {
+    if (length < 8) return "a scratch record is cut short";
+    mount->mode = u32(body);
+    mount->mebibytes = u32(body + 4);
+    if (mount->mode > 01777 || mount->mebibytes == 0 || mount->mebibytes > 1u << 20) return "a scratch has no such mode or size";
+    body += 8;
+    length -= 8;
+  } else if (type == SHOW) {
+    const unsigned char *end = memchr(body, '\0', length);
+    if (end == NULL) return "a show record has no source";
+    const size_t first = (size_t)(end - body) + 1;
+    if ((mount->source = path(body, first)) == NULL) return "the source of a show record is no plain absolute path";
+    body += first;
+    length -= first;
+  }
+  mount->path = path(body, length);
+  if (mount->path == NULL) return "a path of the view is no plain absolute path";
+  if (mount->path[1] == '\0') return "the root itself cannot be a path of the view";
+  return NULL;
+}
+
+static const char *set_once(const char **to, const char *value, const char *wrong) {
+  if (*to != NULL || value == NULL) return wrong;
+  *to = value;
+  return NULL;
+}
+
+static const char *take(struct plan *plan, struct counts *seen, uint32_t type, const unsigned char *body, size_t length) {
+  switch (type) {
+    case FLAGS:
+      if (length != 4 || seen->flags++ > 0) return "the flags are cut short or there twice";
+      plan->flags = u32(body);
+      return (plan->flags & ~PLAN_FLAGS) != 0 ? "a flag is unknown" : NULL;
+    case LANDLOCK_MIN:
+      if (length != 4 || plan->landlock_min != 0 || u32(body) == 0) return "the least Landlock version is cut short, zero or there twice";
+      plan->landlock_min = u32(body);
+      return NULL;
+    case CWD: return set_once(&plan->cwd, path(body, length), "the working folder is no plain absolute path, or there twice");
+    case CANARY: return set_once(&plan->canary, path(body, length), "the canary is no plain absolute path, or there twice");
+    case OUTSIDE: return set_once(&plan->outside, path(body, length), "the outside folder is no plain absolute path, or there twice");
+    case ARGUMENT:
+      return (plan->argv[seen->arguments++] = (char *)(uintptr_t)text(body, length)) == NULL ? "an argument is no string" : NULL;
+    case VARIABLE: {
+      const char *s = text(body, length);
+      if (s == NULL || s[0] == '=' || strchr(s, '=') == NULL) return "a variable is no NAME=value";
+      plan->envp[seen->variables++] = (char *)(uintptr_t)s;
+      return NULL;
+    }
+    case FILTER:
+      if (plan->filter != NULL || length == 0 || length % 8 != 0 || length / 8 > FILTER_MAX) return "the filter has no whole instructions, too many, or is there twice";
+      plan->filter = body;
+      plan->filter_count = length / 8;
+      return NULL;
+    case RIGHTS: {
+      struct plan_rule *rule = &plan->rules[plan->rule_count++];
+      if (length < 9 || (rule->path = path(body + 8, length - 8)) == NULL) return "a rule names no plain absolute path";
+      rule->rights = u64(body);
+      return rule->rights == 0 ? "a rule grants nothing" : NULL;
+    }
+    case WRITABLE:
+    case SHOW:
+    case COVER:
+    case SCRATCH: return take_mount(plan, type, body, length);
+    default: return "a record is unknown";
+  }
+}
+
+/* Walks the records: the first time to count them, the second to take them. */
+static const char *walk(const unsigned char *bytes, size_t length, struct counts *counts, struct plan *plan, struct counts *seen) {
+  for (size_t at = PLAN_HEADER; at < length;) {
+    if (length - at < 8) return "a record is cut short";
+    const uint32_t type = u32(bytes + at);
+    const size_t size = u32(bytes + at + 4);
+    at += 8;
+    if (size > length - at) return "a record is longer than the plan";
+    if (counts != NULL) {
+      if (type == ARGUMENT) counts->arguments++;
+      if (type == VARIABLE) counts->variables++;
+      if (type == RIGHTS) counts->rules++;
+      if (type >= WRITABLE && type <= SCRATCH) counts->mounts++;
+    } else {
+      const char *wrong = take(plan, seen, type, bytes + at, size);
+      if (wrong != NULL) return wrong;
+    }
+    at += size;
+  }
+  return NULL;
+}
+
+const char *plan_parse(unsigned char *bytes, size_t length, struct plan *plan) {
+  memset(plan, 0, sizeof *plan);
+  if (length < PLAN_HEADER || plan_size(bytes) != length) return "it is no plan of this version, or has another length than it says";
+  struct counts counts = {0};
+  const char *wrong = walk(bytes, length, &counts, NULL, NULL);
+  if (wrong != NULL) return wrong;
+  if (counts.mounts > MOUNTS_MAX || counts.rules > MOUNTS_MAX || counts.arguments > STRINGS_MAX || counts.variables > STRINGS_MAX) return "it has too many records";
+  plan->mounts = calloc(counts.mounts + 1, sizeof *plan->mounts);
+  plan->rules = calloc(counts.rules + 1, sizeof *plan->rules);
+  plan->argv = calloc(counts.arguments + 1, sizeof *plan->argv);
+  plan->envp = calloc(counts.variables + 1, sizeof *plan->envp);
+  if (plan->mounts == NULL || plan->rules == NULL || plan->argv == NULL || plan->envp == NULL) return "there is no memory for it";
+  struct counts seen = {0};
+  wrong = walk(bytes, length, NULL, plan, &seen);
+  if (wrong != NULL) return wrong;
+  if (seen.flags == 0) return "it has no flags";
+  if (plan->cwd == NULL) return "it has no working folder";
+  if (seen.arguments == 0 || plan->argv[0][0] == '\0') return "it has no program";
+  if (plan->filter == NULL) return "it has no filter";
+  if (plan->landlock_min == 0) return "it does not say which Landlock it needs";
+  if ((plan->flags & PLAN_SELFTEST) != 0 && (plan->canary == NULL || plan->outside == NULL)) return "it wants a self-test without a canary or an outside folder";
+  return NULL;
+}

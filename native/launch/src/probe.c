@@ -1,0 +1,62 @@
+/* Tries each step of a T1 start for real and says how far it came: what the kernel's version promises is not what a container lets through. */
+#define _GNU_SOURCE
+#include "launch.h"
+
+#include "kernel.h"
+
+#include <errno.h>
+#include <linux/seccomp.h>
+#include <sched.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/utsname.h>
+#include <sys/wait.h>
+
+static bool filter_action(uint32_t action) { return syscall(SYS_seccomp, SECCOMP_GET_ACTION_AVAIL, 0, &action) == 0; }
+
+/* Runs the steps in a child and prints "name ok", or "name STEP ERRNO" for the one that failed: fail() speaks on the pipe. */
+static void try_namespaces(const char *name, uint32_t flags) {
+  int ends[2];
+  if (pipe(ends) != 0) return;
+  fflush(stdout);
+  const uid_t uid = geteuid();
+  const gid_t gid = getegid();
+  const pid_t child = fork();
+  if (child == 0) {
+    close(ends[0]);
+    dup2(ends[1], STDERR_FILENO);
+    const pid_t init = namespaces_enter(flags);
+    if (init == 0) {
+      namespaces_settle(flags, uid, gid);
+      struct plan plan = {.flags = flags};
+      view_build(&plan);
+      dprintf(ends[1], "ok\n");
+      _exit(0);
+    }
+    int status = 0;
+    waitpid(init, &status, 0);
+    _exit(0);
+  }
+  close(ends[1]);
+  char said[512];
+  size_t length = 0;
+  ssize_t n;
+  while (length + 1 < sizeof said && (n = read(ends[0], said + length, sizeof said - 1 - length)) > 0) length += (size_t)n;
+  said[length] = '\0';
+  said[strcspn(said, "\n")] = '\0';
+  close(ends[0]);
+  if (child > 0) waitpid(child, NULL, 0);
+  const char *own = "nd7-launch: ";
+  printf("%s\t%s\n", name, strncmp(said, own, strlen(own)) == 0 ? said + strlen(own) : length > 0 ? said : "it died");
+}
+
+int probe(void) {
+  struct utsname kernel;
+  if (uname(&kernel) == 0) printf("kernel\t%s %s\n", kernel.release, kernel.machine);
+  printf("landlock\t%d\n", landlock_abi());
+  printf("filter\t%s\n", filter_action(SECCOMP_RET_ERRNO) ? "yes" : "no");
+  printf("notify\t%s\n", filter_action(SECCOMP_RET_USER_NOTIF) ? "yes" : "no");
+  try_namespaces("namespaces", PLAN_USERNS);
+  if (geteuid() == 0) try_namespaces("namespaces-as-root", 0);
+  return 0;
+}
