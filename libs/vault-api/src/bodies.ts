@@ -203,8 +203,18 @@ export const Incident = z.object({
   }),
 });
 export type Incident = z.infer<typeof Incident>;
-export const IncidentList = z.object({ incidents: z.array(Incident) });
+export const IncidentList = z.object({
+  incidents: z.array(Incident),
+  next_cursor: z.string().optional(),
+  open: count.optional().meta({ description: 'how many of the team’s incidents are open, listed here or not' }),
+});
 export type IncidentList = z.infer<typeof IncidentList>;
+export const IncidentListQuery = z.object({
+  cursor: z.string().max(512).optional(),
+  limit: z.coerce.number().int().min(1).max(200).default(200),
+  state: z.enum(['open', 'over']).optional(),
+});
+export type IncidentListQuery = z.infer<typeof IncidentListQuery>;
 
 export const LogState = z.object({
   origin: z.string(),

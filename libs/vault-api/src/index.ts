@@ -28,6 +28,7 @@ export {
   Seen,
   Incident,
   IncidentList,
+  IncidentListQuery,
   LogState,
   EnrolmentToken,
   parseEnrolmentToken,

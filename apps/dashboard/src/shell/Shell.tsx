@@ -116,7 +116,8 @@ function useFocusOnNavigation(path: string, main: React.RefObject<HTMLElement | 
 function SideNav({ path }: { path: string }) {
   const me = useMe();
   const incidents = useIncidents(me.data !== undefined);
-  const open = incidents.data?.incidents.filter((incident) => incident.state !== 'closed').length ?? 0;
+  const open =
+    incidents.data?.open ?? incidents.data?.incidents.filter((incident) => incident.state === 'open').length ?? 0;
   const item = (
     to: '/incidents' | '/sessions' | '/verify' | '/machines',
     icon: IconName,

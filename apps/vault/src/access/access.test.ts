@@ -270,7 +270,7 @@ describe('readers', () => {
     }
     expect((await get('/v1/sessions', bearer(other))).json).toEqual({ sessions: [] });
     expect((await get('/v1/machines', bearer(other))).json).toEqual({ machines: [] });
-    expect((await get('/v1/incidents', bearer(other))).json).toEqual({ incidents: [] });
+    expect((await get('/v1/incidents', bearer(other))).json).toEqual({ incidents: [], open: 0 });
     const stranger = await world.machine('other');
     expect(answered(await stranger.signed('GET', `${at}/segments/0/receipt`))).toEqual([404, 'not-found']);
     expect(answered(await stranger.signed('GET', '/v1/sessions/secret'))).toEqual([404, 'not-found']);

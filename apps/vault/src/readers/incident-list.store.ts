@@ -1,7 +1,8 @@
 import { Injectable } from '@nestjs/common';
-import type { Incident, Seen } from '@nd7/vault-api';
+import type { Incident, IncidentList, IncidentListQuery, Seen } from '@nd7/vault-api';
 import type { Fragment, TransactionSql } from 'postgres';
 import { Database } from '../db/database.js';
+import { readCursor, writeCursor } from './cursor.js';
 
 interface Row {
   id: string;
@@ -23,8 +24,26 @@ interface Row {
 export class IncidentListStore {
   constructor(private readonly db: Database) {}
 
-  async list(team: string): Promise<Incident[]> {
-    return (await this.db.tenant(team, (tx) => this.rows(tx, tx`true`, 200))).map(incidentOf);
+  /** One page, newest first, and how many are open in all: those must not be lost behind a page's end. */
+  list(team: string, query: IncidentListQuery): Promise<IncidentList> {
+    const after = query.cursor === undefined ? undefined : readCursor(query.cursor, 1);
+    return this.db.tenant(team, async (tx) => {
+      const rows = await this.rows(
+        tx,
+        tx`
+          ${after === undefined ? tx`true` : tx`(i.at < ${after.at} or (i.at = ${after.at} and i.id > ${after.names[0] ?? ''}))`}
+          and ${query.state === undefined ? tx`true` : query.state === 'open' ? tx`c.state is null` : tx`c.state = ${query.state}`}`,
+        query.limit + 1,
+      );
+      const [sum] = await tx<{ open: number }[]>`select count(*) as open from nd7.open_incident`;
+      const page = rows.slice(0, query.limit);
+      const last = page.at(-1);
+      return {
+        incidents: page.map(incidentOf),
+        open: sum?.open ?? 0,
+        ...(rows.length > query.limit && last !== undefined ? { next_cursor: writeCursor(last.at, [last.id]) } : {}),
+      };
+    });
   }
 
   async one(team: string, id: string): Promise<Incident | undefined> {

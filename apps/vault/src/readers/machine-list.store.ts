@@ -21,7 +21,7 @@ export class MachineListStore {
       >`
         select m.machine, n.name, m.enrolled,
           greatest(
-            (select max(h.received) from nd7.heartbeat h where h.machine = m.machine),
+            (select h.received from nd7.heartbeat h where h.machine = m.machine order by h.id desc limit 1), -- it beats every minute: not max
             (select max(s.received) from nd7.session s where s.machine = m.machine)
           ) as last_seen,
           (select min(r.since) from nd7.machine_revocation r where r.machine = m.machine) as revoked,

@@ -1,6 +1,7 @@
 import { Controller, Param, Query, Req, Res } from '@nestjs/common';
 import { isHex, isSessionId } from '@nd7/entry';
 import {
+  IncidentListQuery,
   SessionListQuery,
   type Incident,
   type IncidentList,
@@ -94,8 +95,11 @@ export class ReaderController {
   }
 
   @Api('incidents')
-  async incidents(@Req() request: FastifyRequest): Promise<IncidentList> {
-    return { incidents: await this.incidentStore.list(teamOf(request)) };
+  incidents(
+    @Req() request: FastifyRequest,
+    @Query(new Valid(IncidentListQuery)) query: IncidentListQuery,
+  ): Promise<IncidentList> {
+    return this.incidentStore.list(teamOf(request), query);
   }
 
   @Api('incident')

@@ -2,7 +2,7 @@ import { Injectable } from '@nestjs/common';
 import type { SessionList, SessionListQuery, SessionPage, SessionRow } from '@nd7/vault-api';
 import type { Fragment, TransactionSql } from 'postgres';
 import { Database } from '../db/database.js';
-import { Problem } from '../http/problem.js';
+import { readCursor, writeCursor } from './cursor.js';
 
 interface Row {
   machine: string;
@@ -21,12 +21,6 @@ interface Row {
   incidents: number;
 }
 
-interface Cursor {
-  received: Date;
-  machine: string;
-  session: string;
-}
-
 /** Sessions as readers see them. */
 @Injectable()
 export class SessionListStore {
@@ -34,12 +28,12 @@ export class SessionListStore {
 
   /** One page, newest first; the cursor is the last row’s place, so that new sessions neither repeat nor hide old ones. */
   list(team: string, query: SessionListQuery): Promise<SessionList> {
-    const after = query.cursor === undefined ? undefined : readCursor(query.cursor);
+    const after = query.cursor === undefined ? undefined : readCursor(query.cursor, 2);
     return this.db.tenant(team, async (tx) => {
       const rows = await this.rows(
         tx,
         tx`
-          ${after === undefined ? tx`true` : tx`(s.received < ${after.received} or (s.received = ${after.received} and (s.machine::text, s.session::text) > (${after.machine}, ${after.session})))`}
+          ${after === undefined ? tx`true` : tx`(s.received < ${after.at} or (s.received = ${after.at} and (s.machine::text, s.session::text) > (${after.names[0] ?? ''}, ${after.names[1] ?? ''})))`}
           and ${query.machine === undefined ? tx`true` : tx`s.machine = ${query.machine}`}
           and ${query.agent === undefined ? tx`true` : tx`s.agent = ${query.agent}`}
           and ${stateIs(tx, query.state)}`,
@@ -48,7 +42,10 @@ export class SessionListStore {
       const page = rows.slice(0, query.limit);
       const last = page.at(-1);
       const more = rows.length > query.limit && last !== undefined;
-      return { sessions: page.map(rowOf), ...(more ? { next_cursor: writeCursor(last) } : {}) };
+      return {
+        sessions: page.map(rowOf),
+        ...(more ? { next_cursor: writeCursor(last.received, [last.machine, last.session]) } : {}),
+      };
     });
   }
 
@@ -126,24 +123,4 @@ function rowOf(row: Row): SessionRow {
     ...(row.close_reason === null ? {} : { close_reason: row.close_reason }),
     incidents,
   };
-}
-
-function writeCursor(row: Row): string {
-  return Buffer.from(JSON.stringify([row.received.getTime(), row.machine, row.session])).toString('base64url');
-}
-
-function readCursor(text: string): Cursor {
-  try {
-    const [received, machine, session] = JSON.parse(Buffer.from(text, 'base64url').toString('utf8')) as [
-      unknown,
-      unknown,
-      unknown,
-    ];
-    if (Number.isSafeInteger(received) && typeof machine === 'string' && typeof session === 'string') {
-      return { received: new Date(received as number), machine, session };
-    }
-  } catch {
-    // falls through: it is none of ours
-  }
-  throw new Problem('bad-request', 'cursor: take it from next_cursor of the page before');
 }

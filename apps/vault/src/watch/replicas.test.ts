@@ -66,6 +66,24 @@ describe('two replicas that look at once', () => {
     expect(await world.owner`select from nd7.incident_change`).toHaveLength(4 * 2 * 2);
   });
 
+  it('pass by a team that another looks at in this moment', async () => {
+    const machine = await world.machine('acme', 'passed');
+    machine.ahead = ahead;
+    await machine.beat();
+    ahead += 60 * 60_000;
+    const lock = await world.owner.reserve();
+    await lock`select pg_advisory_lock(hashtextextended('nd7 watch acme', 0))`;
+    await look();
+    expect(await kinds(machine)).toEqual([]);
+    await lock`select pg_advisory_unlock(hashtextextended('nd7 watch acme', 0))`;
+    lock.release();
+    await look();
+    expect(await kinds(machine)).toEqual(['machine-quiet']);
+    expect((await machine.fetch('GET', '/metrics')).text).toMatch(
+      /^nd7_watch_looks_total\{result="elsewhere"\} [1-9]/m,
+    );
+  });
+
   it('and requests that meet one another raise it once too', async () => {
     const machine = await world.machine('acme', 'clock');
     const at = (url: string | undefined): TestMachine =>

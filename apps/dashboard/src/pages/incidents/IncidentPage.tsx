@@ -18,7 +18,7 @@ import { Time } from '../../ui/Time.js';
 import type { ForkClaim, ForkResult } from '../../worker/protocol.js';
 import { ForkDrawing } from './ForkDrawing.js';
 import css from './incident.module.css';
-import { incidentSentence, isCritical } from './words.js';
+import { incidentSentence, isCritical, overSentence, seenRows } from './words.js';
 
 /** One incident. Of a fork both heads stand side by side, and the two signatures that convict the machine are checked here. */
 export function IncidentPage() {
@@ -130,6 +130,9 @@ function Bare({ incident }: { incident: Incident }) {
               ['Machine', <Hash key="m" hex={incident.machine} name="machine key" />],
               incident.session !== undefined && ['Session', <Hash key="s" hex={incident.session} name="session id" />],
               incident.count !== undefined && ['Count', incident.count.toLocaleString('en')],
+              ...seenRows(incident),
+              incident.over !== undefined && ['Over', <Time key="o" at={incident.over.at} as="millis" />],
+              incident.over !== undefined && ['Because', overSentence(incident)],
               incident.leaf_index !== undefined && ['In the log', `leaf ${incident.leaf_index.toLocaleString('en')}`],
             ]}
           />
