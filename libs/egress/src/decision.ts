@@ -2,7 +2,7 @@ import type { HostFault, Source } from '@nd7/policy';
 import type { HelloFault } from './client-hello.js';
 
 /** How a program inside asked. */
-export type Via = 'connect' | 'http' | 'socks5';
+export type Via = 'connect' | 'http' | 'socks5' | 'endpoint';
 
 /** Why a request was refused or a tunnel cut; the words stand in the log, so they only grow. */
 export type RefusalReason =
@@ -15,6 +15,7 @@ export type RefusalReason =
   | 'no-address' // the name resolves to nothing
   | 'address' // the name resolves to an address that is never dialled (loopback, link-local, metadata, own, private where not allowed)
   | 'unrecorded' // the decision could not be recorded, and the policy says that it must be
+  | 'no-credential' // the secret to put on could not be read outside
   | 'other-name' // the tunnel's ClientHello names another host than was asked for
   | 'no-hello' // the tunnel said nothing in time
   | HelloFault;
@@ -43,8 +44,9 @@ export class Refusal extends Error {
     message: string,
     readonly source: Source | null = null,
     readonly addresses: string[] = [],
+    cause?: unknown,
   ) {
-    super(message);
+    super(message, { cause });
     this.name = 'Refusal';
   }
 }

@@ -21,6 +21,13 @@ export function rule(host: string, more: Partial<HostRule> = {}): HostRule {
   };
 }
 
+/** TLS without certificates: both sides know a key (RFC 4279). The hello is a real one, name and all. */
+export const PSK = {
+  ciphers: 'PSK-AES128-GCM-SHA256',
+  maxVersion: 'TLSv1.2',
+  pskCallback: () => ({ identity: 'test', psk: Buffer.alloc(16, 7) }),
+} as const;
+
 export class TestNet {
   rules: NetworkRules = { hosts: [], bounds: [], listen: [], loopback: [], credentials: [] };
   /** What each name resolves to; others are unknown. */
@@ -36,11 +43,11 @@ export class TestNet {
     return Promise.resolve();
   };
   port = 0;
+  egress!: Egress;
   readonly #servers: Server[] = [];
-  #egress: Egress | undefined;
 
   async start(options: Partial<EgressOptions> = {}): Promise<this> {
-    this.#egress = new Egress({
+    this.egress = new Egress({
       rules: () => this.rules,
       record: (decision) => this.record(decision),
       patienceMs: 1000,
@@ -63,7 +70,7 @@ export class TestNet {
       ...options,
     });
     const listener = createServer({ allowHalfOpen: true });
-    this.#egress.serve(listener);
+    this.egress.serve(listener);
     this.port = await this.listen(listener);
     return this;
   }
@@ -107,10 +114,10 @@ export class TestNet {
   }
 
   /** Says bytes to the proxy and returns all it answers until it ends or has been silent for a while. */
-  async say(bytes: string | Uint8Array): Promise<string> {
-    const socket = this.client();
+  async say(bytes: string | Uint8Array, port = this.port): Promise<string> {
+    const socket = connect({ port, host: '127.0.0.1' });
     socket.on('error', () => undefined);
-    socket.write(bytes);
+    socket.write(bytes as string, 'latin1');
     const heard: Buffer[] = [];
     socket.on('data', (chunk: Buffer) => heard.push(chunk));
     socket.setTimeout(3000, () => socket.destroy());
@@ -120,7 +127,7 @@ export class TestNet {
   }
 
   async stop(): Promise<void> {
-    this.#egress?.close();
+    this.egress.close();
     await Promise.all(this.#servers.map((server) => new Promise((resolve) => server.close(resolve))));
   }
 }

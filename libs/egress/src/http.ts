@@ -1,25 +1,12 @@
 import { createServer, request, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
-import { pipeline } from 'node:stream/promises';
 import { parseAuthority, parseHost } from '@nd7/policy';
-import { Refusal, Unreachable } from './decision.js';
+import { answerOf, answerText, TOKEN_WANTED } from './answer.js';
+import { Refusal } from './decision.js';
+import { exchange, requestFields } from './exchange.js';
 import type { Egress } from './proxy.js';
 import { readHost, readTarget, shown, shownHost, type Target } from './target.js';
 
-/** Fields that speak of one connection (RFC 9110 section 7.6.1), and what is said to a proxy only. */
-const HOP_BY_HOP = new Set([
-  'connection',
-  'expect',
-  'keep-alive',
-  'proxy-authenticate',
-  'proxy-authentication-info',
-  'proxy-authorization',
-  'proxy-connection',
-  'te',
-  'trailer',
-  'transfer-encoding',
-  'upgrade',
-]);
 const MAX_HEAD = 64 << 10;
 
 /** The HTTP way in: CONNECT, and plain requests in absolute form. Node's parser reads them, in its strict mode. */
@@ -75,8 +62,18 @@ export class HttpFront {
         return;
       }
       const { target, path } = await this.#read('http', asked, () => absoluteTarget(asked));
+      // A connection of its own for each request: it is never used for another authority.
       const upstream = await this.#egress.dial(await this.#egress.admit('http', target));
-      await exchange(asked, answer, upstream, target, path);
+      const authority = target.port === 80 ? shownHost(target) : `${shownHost(target)}:${String(target.port)}`;
+      const headers = [...requestFields(asked, authority), 'Connection', 'close'];
+      const sent = request({
+        method: asked.method ?? 'GET',
+        path,
+        headers,
+        setHost: false,
+        createConnection: () => upstream,
+      });
+      await exchange(asked, answer, sent, target.host);
     } catch (error) {
       if (answer.headersSent) {
         answer.destroy();
@@ -166,95 +163,6 @@ function otherHost(target: Target, hosts: string[]): Refusal {
   return new Refusal('bad-request', `the request for ${shownHost(target)}:${String(target.port)} ${said}`);
 }
 
-/** One request and its answer over a connection of their own: it is never used for another authority. */
-async function exchange(
-  asked: IncomingMessage,
-  answer: ServerResponse,
-  upstream: Socket,
-  target: Target,
-  path: string,
-): Promise<void> {
-  const hasBody = asked.headers['transfer-encoding'] !== undefined;
-  const authority = target.port === 80 ? shownHost(target) : `${shownHost(target)}:${String(target.port)}`;
-  const headers = [
-    ...['Host', authority],
-    ...endToEnd(asked.rawHeaders, asked.headers.connection)
-      .filter(([name]) => name.toLowerCase() !== 'host')
-      .flat(),
-    ...(hasBody ? ['Transfer-Encoding', 'chunked'] : []),
-    ...['Connection', 'close'],
-  ];
-  const sent = request({
-    method: asked.method ?? 'GET',
-    path,
-    headers,
-    setHost: false,
-    createConnection: () => upstream,
-  });
-  const gone = (): void => void sent.destroy();
-  answer.once('close', gone);
-  const answered = new Promise<IncomingMessage>((resolve, reject) => {
-    sent.once('response', resolve).once('error', reject);
-    sent.once('upgrade', (_response, socket) => {
-      socket.destroy();
-      reject(new Unreachable('refused', `${target.host} switched protocols unasked`));
-    });
-  });
-  const sending = pipeline(asked, sent);
-  sending.catch(() => undefined); // a server may answer and close before it has read everything
-  const response = await answered.catch((error: NodeJS.ErrnoException) => {
-    throw error instanceof Unreachable
-      ? error
-      : new Unreachable('unreachable', `${target.host} did not answer: ${error.code ?? error.message}`);
-  });
-  answer.writeHead(
-    response.statusCode ?? 502,
-    response.statusMessage ?? '',
-    endToEnd(response.rawHeaders, response.headers.connection).flat(),
-  );
-  await pipeline(response, answer);
-}
-
-/** The fields of a message that go on to its end, in their order, by pairs. */
-function endToEnd(raw: readonly string[], connection = ''): [string, string][] {
-  const named = new Set(connection.toLowerCase().split(/[\s,]+/));
-  const pairs = raw.flatMap((name, i): [string, string][] => (i % 2 === 0 ? [[name, raw[i + 1] ?? '']] : []));
-  return pairs.filter(([name]) => !HOP_BY_HOP.has(name.toLowerCase()) && !named.has(name.toLowerCase()));
-}
-
 function upgradeRefused(): Refusal {
   return new Refusal('bad-request', 'a plain request cannot be upgraded here: WebSockets go through CONNECT');
-}
-
-interface Answer {
-  status: number;
-  reason: string;
-  message: string;
-}
-
-function answerOf(error: unknown): Answer {
-  if (error instanceof Refusal) {
-    const status = error.reason === 'unrecorded' ? 503 : error.reason === 'bad-request' ? 400 : 403;
-    return { status, reason: error.reason, message: error.message };
-  }
-  if (error instanceof Unreachable)
-    return { status: error.code === 'timeout' ? 504 : 502, reason: error.code, message: error.message };
-  return { status: 502, reason: 'failed', message: error instanceof Error ? error.message : 'the request failed' };
-}
-
-const STATUS: Readonly<Record<number, string>> = {
-  400: 'Bad Request',
-  403: 'Forbidden',
-  502: 'Bad Gateway',
-  503: 'Service Unavailable',
-  504: 'Gateway Timeout',
-};
-const TOKEN_WANTED =
-  'HTTP/1.1 407 Proxy Authentication Required\r\nProxy-Authenticate: Basic realm="nd7"\r\nContent-Length: 0\r\nConnection: close\r\n\r\n';
-
-function answerText(error: unknown): string {
-  const { status, reason, message } = answerOf(error);
-  const body = `nd7: ${message}\n`;
-  const length = String(Buffer.byteLength(body));
-  return `HTTP/1.1 ${String(status)} ${STATUS[status] ?? 'Error'}\r\nContent-Type: text/plain; charset=utf-8\r\nContent-Length: ${length}\r\nnd7-reason: ${reason}\r\nConnection: close\r\n\r\n${body}`;
 }

@@ -4,7 +4,7 @@ import { createServer as createHttp, request, type IncomingMessage } from 'node:
 import { createServer, type Socket } from 'node:net';
 import { buffer } from 'node:stream/consumers';
 import { connect as tlsConnect, createServer as createTls, type TLSSocket } from 'node:tls';
-import { TestNet, rule, SOURCE } from './egress.fixture.js';
+import { PSK, rule, SOURCE, TestNet } from './egress.fixture.js';
 
 let net: TestNet;
 beforeEach(async () => {
@@ -12,12 +12,6 @@ beforeEach(async () => {
 });
 afterEach(() => net.stop());
 
-/** TLS without certificates: both sides know a key (RFC 4279). The hello is a real one, name and all. */
-const PSK = {
-  ciphers: 'PSK-AES128-GCM-SHA256',
-  maxVersion: 'TLSv1.2',
-  pskCallback: () => ({ identity: 'test', psk: Buffer.alloc(16, 7) }),
-} as const;
 const tlsEcho = () =>
   createTls({ ...PSK, pskCallback: () => Buffer.alloc(16, 7) }, (socket) => {
     socket.pipe(socket).on('error', () => undefined);

@@ -1,8 +1,10 @@
 import { lookup } from 'node:dns/promises';
 import type { Server, Socket } from 'node:net';
-import type { NetworkRules } from '@nd7/policy';
+import type { ConnectionOptions } from 'node:tls';
+import type { Credential, NetworkRules } from '@nd7/policy';
 import { Refusal, Unreachable, type EgressDecision, type Via } from './decision.js';
 import { dial, directly, type Connect } from './dial.js';
+import { Endpoint, type ReadSecret } from './endpoint.js';
 import { HttpFront } from './http.js';
 import { answerSocks } from './socks.js';
 import { admit, shown, type Admitted, type Resolve, type Target } from './target.js';
@@ -19,6 +21,8 @@ export interface EgressOptions {
   most?: number;
   /** How long a client may take to say what it wants, and a server to accept (10 s each). */
   patienceMs?: number;
+  /** For TLS towards servers, where the proxy speaks it itself: an organisation's own CA. */
+  tls?: ConnectionOptions;
   /** Replaced where a test stands in for the internet. */
   resolve?: Resolve;
   connect?: Connect;
@@ -33,6 +37,7 @@ export class Egress {
   readonly token: string | undefined;
   readonly #options: EgressOptions;
   readonly #http: HttpFront;
+  readonly #endpoints: Endpoint[] = [];
   readonly #open = new Set<Socket>();
 
   constructor(options: EgressOptions) {
@@ -54,9 +59,17 @@ export class Egress {
     });
   }
 
-  /** Ends every connection; the listener is the caller's to close. */
+  /** Serves a listener inside the session that stands for a credential's host (`way: endpoint`). */
+  serveEndpoint(listener: Server, credential: Credential, read: ReadSecret): void {
+    const endpoint = new Endpoint(this, credential, read, this.#options.tls ?? {});
+    this.#endpoints.push(endpoint);
+    endpoint.serve(listener);
+  }
+
+  /** Ends every connection; the listeners are the caller's to close. */
   close(): void {
     this.#http.close();
+    for (const endpoint of this.#endpoints) endpoint.close();
     for (const socket of this.#open) socket.destroy();
   }
 
@@ -68,7 +81,7 @@ export class Egress {
   /** Decides and records. Throws a Refusal, which has been recorded. */
   async admit(via: Via, target: Target): Promise<Admitted> {
     try {
-      const admitted = await admit(target, this.#options.rules(), this.#options.resolve ?? systemResolver);
+      const admitted = await this.look(target);
       await this.#record({
         via,
         ...seen(target),
@@ -81,6 +94,11 @@ export class Egress {
     } catch (error) {
       throw error instanceof Refusal && error.reason !== 'unrecorded' ? await this.refused(via, target, error) : error;
     }
+  }
+
+  /** Decides and looks up again what was admitted and recorded already: for one more connection to the same host. Throws a Refusal. */
+  look(target: Target): Promise<Admitted> {
+    return admit(target, this.#options.rules(), this.#options.resolve ?? systemResolver);
   }
 
   /** Records a refusal and gives it back; `target` is what was asked for, as far as it could be read. */

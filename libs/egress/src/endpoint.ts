@@ -1,0 +1,162 @@
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import { Agent, request, type AgentOptions } from 'node:https';
+import type { Server as Listener, Socket } from 'node:net';
+import type { Duplex } from 'node:stream';
+import { connect as tlsConnect, type ConnectionOptions } from 'node:tls';
+import type { Credential } from '@nd7/policy';
+import { answerOf, answerText } from './answer.js';
+import { Refusal } from './decision.js';
+import { exchange, requestFields } from './exchange.js';
+import type { Egress } from './proxy.js';
+import { readHost, shown, type Target } from './target.js';
+
+/** Reads a credential's secret. Asked at the first request and again after the server has refused it (401). */
+export type ReadSecret = () => Promise<string>;
+
+/**
+ * A plain-HTTP listener inside the session that stands for one host: requests go on to it over TLS with the real credential put on, so that
+ * the program inside holds a placeholder. Connections to the host are kept and used for it alone.
+ */
+export class Endpoint {
+  readonly #egress: Egress;
+  readonly #credential: Credential;
+  readonly #readSecret: ReadSecret;
+  readonly #target: Target;
+  readonly #server: Server;
+  readonly #agent: CheckedAgent;
+  #secret: Promise<string> | undefined;
+
+  constructor(egress: Egress, credential: Credential, readSecret: ReadSecret, tls: ConnectionOptions) {
+    this.#egress = egress;
+    this.#credential = credential;
+    this.#readSecret = readSecret;
+    this.#target = readHost(credential.hosts[0] as string, 443);
+    this.#agent = new CheckedAgent(egress, this.#target, tls);
+    this.#server = createServer({ insecureHTTPParser: false, requestTimeout: 0, noDelay: true })
+      .on('request', (asked: IncomingMessage, answer: ServerResponse) => void this.#forward(asked, answer))
+      .on(
+        'upgrade',
+        (asked: IncomingMessage, socket: Socket) =>
+          void this.#refuse(asked.url ?? '', socket, 'no upgrade here: this listener speaks plain HTTP'),
+      )
+      .on(
+        'connect',
+        (asked: IncomingMessage, socket: Socket) =>
+          void this.#refuse(
+            asked.url ?? '',
+            socket,
+            `this listener stands for ${this.#target.host}; the proxy is another`,
+          ),
+      )
+      .on(
+        'clientError',
+        (error: NodeJS.ErrnoException, socket: Socket) =>
+          void this.#refuse('', socket, `this is no HTTP/1.1 request (${error.code ?? error.message})`),
+      );
+  }
+
+  serve(listener: Listener): void {
+    listener.on('connection', (socket: Socket) => {
+      this.#egress.track(socket);
+      this.#server.emit('connection', socket);
+    });
+  }
+
+  close(): void {
+    this.#agent.destroy();
+    this.#server.closeAllConnections();
+    this.#server.close();
+  }
+
+  async #forward(asked: IncomingMessage, answer: ServerResponse): Promise<void> {
+    try {
+      const path = asked.url ?? '';
+      if (!path.startsWith('/')) throw await this.#refused(path, `"${shown(path)}" is no path`);
+      await this.#egress.admit('endpoint', this.#target);
+      const { header, value } = this.#credential;
+      const secret = await this.#take();
+      const fields = requestFields(asked, this.#target.host, [[header, value.replaceAll('{}', () => secret)]]);
+      const sent = request({
+        method: asked.method ?? 'GET',
+        host: this.#target.host,
+        path,
+        headers: fields,
+        setHost: false,
+        agent: this.#agent,
+      });
+      // A secret that is refused may have been renewed: the next request reads it anew.
+      if ((await exchange(asked, answer, sent, this.#target.host)) === 401) this.#secret = undefined;
+    } catch (error) {
+      if (answer.headersSent) {
+        answer.destroy();
+        return;
+      }
+      const { status, reason, message } = answerOf(error);
+      answer.writeHead(status, {
+        'content-type': 'text/plain; charset=utf-8',
+        'nd7-reason': reason,
+        connection: 'close',
+      });
+      answer.end(`nd7: ${message}\n`);
+    }
+  }
+
+  async #take(): Promise<string> {
+    this.#secret ??= this.#readSecret();
+    try {
+      return await this.#secret;
+    } catch (error) {
+      this.#secret = undefined;
+      // The reason may hold what was read: it is for the person outside, not for the program.
+      throw new Refusal(
+        'no-credential',
+        `the credential ${this.#credential.name} could not be read outside the session`,
+        this.#credential.source,
+        [],
+        error,
+      );
+    }
+  }
+
+  #refused(said: string, message: string): Promise<Refusal> {
+    return this.#egress.refused('endpoint', { said }, new Refusal('bad-request', message, this.#credential.source));
+  }
+
+  async #refuse(said: string, socket: Socket, message: string): Promise<void> {
+    if (!socket.writable) return void socket.destroy();
+    socket.end(answerText(await this.#refused(said, message).catch((error: unknown) => error)));
+  }
+}
+
+/** TLS connections to one host, opened through the proxy's own checks. */
+class CheckedAgent extends Agent {
+  readonly #egress: Egress;
+  readonly #target: Target;
+  readonly #tls: ConnectionOptions;
+
+  constructor(egress: Egress, target: Target, tls: ConnectionOptions) {
+    super({ keepAlive: true, maxSockets: 64, timeout: 60_000 });
+    this.#egress = egress;
+    this.#target = target;
+    this.#tls = tls;
+  }
+
+  override createConnection(_options: AgentOptions, done?: (error: Error | null, stream: Duplex) => void): undefined {
+    this.#open().then(
+      (socket) => done?.(null, socket),
+      (error: unknown) => done?.(error as Error, undefined as unknown as Duplex),
+    );
+  }
+
+  async #open(): Promise<Duplex> {
+    const { host, kind } = this.#target;
+    const socket = await this.#egress.dial(await this.#egress.look(this.#target));
+    return tlsConnect({
+      ...this.#tls,
+      socket,
+      host,
+      ...(kind === 'name' && { servername: host }),
+      ALPNProtocols: ['http/1.1'],
+    });
+  }
+}
