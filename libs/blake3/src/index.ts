@@ -8,5 +8,5 @@
 export { createKernel } from './kernel.js';
 export { referenceKernel } from './reference.js';
 export { blake3, blake3Hex } from './value.js';
-export { Fault, FAULT_REASONS, MAX_CHUNK, MAX_LINES } from './lines.js';
+export { FAULT_REASONS, MAX_CHUNK } from './lines.js';
 export type { LineKernel, LineScan } from './lines.js';

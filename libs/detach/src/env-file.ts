@@ -1,7 +1,7 @@
 import type { Range } from './memory.js';
 import { findNamed, isSecretValue } from './named.js';
 import { Runs } from './runs.js';
-import { scanJson } from './scan.js';
+import { scanJson, unquote } from './scan.js';
 
 /** `.env`, `.env.local`, `.envrc`, `prod.env`: the last part of a path. */
 const ENV_PATH = /(?:^|[/\\])(?:\.env[^/\\]{0,64}|[^/\\]{1,64}\.env)$/;
@@ -144,8 +144,4 @@ function valueOf(runs: Runs, start: number, lineEnd: number): Range {
 function trimEnd(text: string, start: number, end: number): number {
   while (end > start && text.charCodeAt(end - 1) <= 0x20) end--;
   return end;
-}
-
-function unquote(token: string): string {
-  return token.includes('\\') ? (JSON.parse(token) as string) : token.slice(1, -1);
 }

@@ -42,7 +42,7 @@ export function isSecretValue(value: string, weight: NameWeight, assigned = fals
 }
 
 /** Shannon entropy in bits a character, of the text itself. */
-export function entropy(text: string): number {
+function entropy(text: string): number {
   const counts = new Map<number, number>();
   for (let i = 0; i < text.length; i++) counts.set(text.charCodeAt(i), (counts.get(text.charCodeAt(i)) ?? 0) + 1);
   let bits = 0;

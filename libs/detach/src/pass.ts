@@ -4,7 +4,8 @@ import { DetachError } from './failure.js';
 import { findSecrets, redact } from './find.js';
 import type { SecretMemory } from './memory.js';
 import { Pieces, type Mark } from './pieces.js';
-import { scanJson } from './scan.js';
+import { elementCost, escapeToken, jsonLength, pointerOf, type Path } from './path.js';
+import { scanJson, unquote } from './scan.js';
 
 export interface PassSettings {
   scopes: readonly EnvScope[];
@@ -35,16 +36,6 @@ export interface Taken {
 const SHOWN = 16_384;
 /** A longer pointer names nothing that a person would read: the value above it is taken instead. */
 const POINTER = 4_096;
-/** What an element of `detached` takes besides its pointer and `shown`. */
-const ELEMENT = 160;
-
-/** A step of a pointer; written out only for what is taken in the end. */
-interface Path {
-  parent: Path | undefined;
-  token: string;
-  /** Bytes of the pointer at most, escapes included. */
-  length: number;
-}
 
 /** What a value holds that must not leave: nothing, something a policy names, a secret. */
 type Hold = 0 | 1 | 2;
@@ -138,7 +129,7 @@ export class Pass {
     return {
       data,
       taken: taken.map((t) => ({
-        at: pointer(t.path),
+        at: pointerOf(t.path),
         start: t.start,
         end: t.end,
         bytes: t.bytes,
@@ -355,33 +346,4 @@ function below(frame: Frame): Pointer[] {
   if (frame.pointers.length === 0) return [];
   const token = frame.object ? escapeToken(frame.key) : String(frame.index - 1);
   return frame.pointers.filter((p) => p[0] === token || p[0] === '*').map((p) => p.slice(1));
-}
-
-function elementCost(path: Path, shown?: string): number {
-  return ELEMENT + path.length + (shown === undefined ? 0 : jsonLength(shown) + 12);
-}
-
-/** Bytes that a text takes inside a JSON string (of a pointer), at most. */
-function jsonLength(text: string): number {
-  let length = 0;
-  for (let i = 0; i < text.length; i++) {
-    const c = text.charCodeAt(i);
-    if (c < 0x20 || c > 0x7e) length += 6;
-    else length += c === 0x22 || c === 0x5c || c === 0x7e || c === 0x2f ? 2 : 1;
-  }
-  return length;
-}
-
-function unquote(token: string): string {
-  return token.includes('\\') ? (JSON.parse(token) as string) : token.slice(1, -1);
-}
-
-function escapeToken(token: string): string {
-  return token.replaceAll('~', '~0').replaceAll('/', '~1');
-}
-
-function pointer(path: Path): string {
-  const tokens: string[] = [];
-  for (let at: Path | undefined = path; at; at = at.parent) tokens.push(escapeToken(at.token));
-  return `/${tokens.reverse().join('/')}`;
 }

@@ -120,6 +120,11 @@ export function scanJson(text: string, events: ScanEvents): void {
   }
 }
 
+/** What a scanned key or string says. `token` is the text with its quotes. */
+export function unquote(token: string): string {
+  return token.includes('\\') ? (JSON.parse(token) as string) : token.slice(1, -1);
+}
+
 /** The end of the number or literal at `at`, -1 for neither. */
 function word(text: string, at: number): number {
   for (const literal of ['null', 'true', 'false']) if (text.startsWith(literal, at)) return at + literal.length;

@@ -10,6 +10,7 @@
  */
 export { Home, openHome } from './home.js';
 export { machineKey } from './session-keys.js';
+export { chainOf } from './continuation.js';
 export { continueSession, openSession, type EndReason, type OpenOptions } from './open.js';
 export { Journal, type Continues, type JournalDraft } from './journal.js';
 export type { Appended } from './session-log.js';

@@ -8,7 +8,7 @@ import type { Home } from './home.js';
 import type { Appended, Batch, Retired, SessionLog } from './session-log.js';
 
 /** A seal comes at the latest so long after the one before it, while entries come. */
-export const SEAL_MS = 60_000;
+const SEAL_MS = 60_000;
 
 /** An entry draft and the detached values that it names. */
 export type JournalDraft = EntryDraft & { blobs?: readonly Blob[] };

@@ -29,9 +29,10 @@ export interface OpenOptions {
 
 /**
  * Why a chain cannot go on: its signing key is gone; it is shorter than its own head or a receipt say, or differs from them (the machine was
- * restored from an older image, or somebody wrote to it); the machine has another key now; the vault answered with a fork.
+ * restored from an older image, or somebody wrote to it), or than the vault says; the machine has another key now; the vault holds another history; what
+ * was shipped was changed and does not check out.
  */
-export type EndReason = 'key-lost' | 'shortened' | 'machine-changed' | 'forked';
+export type EndReason = 'key-lost' | 'shortened' | 'machine-changed' | 'forked' | 'broken';
 
 /**
  * Opens a session for appending, makes it where it is new, and brings back what a crash left: a torn tail is kept aside and declared, the

@@ -11,9 +11,9 @@ import { readBytes, walkTail, type Place } from './tail.js';
 import { keepTorn, undeclared } from './torn.js';
 
 /** A seal comes at the latest so many entries after the one before it (docs/format.md, "Seals"). */
-export const SEAL_ENTRIES = 256;
+const SEAL_ENTRIES = 256;
 /** And after so many bytes: a segment ends with a seal, and the vault takes 8 MiB. */
-export const SEAL_BYTES = 1 << 20;
+const SEAL_BYTES = 1 << 20;
 
 /** Where an appended entry came to stand. */
 export interface Appended {

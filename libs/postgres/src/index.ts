@@ -10,5 +10,5 @@
  */
 export { startPostgres, RUNGS, PostgresError, type Rung, type RunningPostgres, type StartOptions } from './ladder.js';
 export { clusterFolder } from './cluster.js';
-export { findSystemBinaries, embeddedBinaries, OLDEST_MAJOR, type Binaries } from './binaries.js';
+export { findSystemBinaries, OLDEST_MAJOR, type Binaries } from './binaries.js';
 export { connectOptions, type ConnectOptions } from './connect.js';

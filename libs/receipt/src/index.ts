@@ -5,7 +5,6 @@
  * It does not walk a log (`@nd7/chain` does) and does not say "verified" (`@nd7/verify` does). Called by the vault, the shipper and the verifier.
  */
 export { formatStatement, parseStatement, rotateMessage, statementItems } from './statement-text.js';
-export { MAX_LEAF } from './lines.js';
 export type {
   CloseStatement,
   EnrolStatement,

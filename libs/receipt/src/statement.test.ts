@@ -4,7 +4,8 @@ import { generateKeyPair, verifySignatures } from '@nd7/signing';
 import { formatVkey } from '@nd7/tlog';
 import fc from 'fast-check';
 import type { Statement } from './index.js';
-import { formatStatement, MAX_LEAF, parseStatement, rotateMessage, statementItems } from './index.js';
+import { formatStatement, parseStatement, rotateMessage, statementItems } from './index.js';
+import { MAX_LEAF } from './lines.js';
 
 const machine = generateKeyPair();
 const [oldKey, newKey] = [generateKeyPair(), generateKeyPair()];

@@ -21,6 +21,6 @@ export type { Claim, SignedClaim } from './claim.js';
 export { closeLines, closeMessage, enrolLines, enrolMessage, openLines, openMessage } from './session.js';
 export type { CloseClaim, CloseReason, EnrolClaim, OpenClaim } from './session.js';
 export { textOf } from './text.js';
-export { REQUEST_LABEL, REQUEST_WINDOW, parseRequestHeaders, requestMessage, signRequest } from './request.js';
+export { REQUEST_WINDOW, parseRequestHeaders, requestMessage, signRequest } from './request.js';
 export type { RequestHeaders, RequestSignature } from './request.js';
 export { declareContentSize } from './frame.js';

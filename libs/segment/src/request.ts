@@ -2,7 +2,7 @@ import { formatTime, fromBase64, isHex, isTime, toBase64, toHex, utf8 } from '@n
 import type { Signer } from '@nd7/tlog';
 
 /** What every request of a machine is signed under. */
-export const REQUEST_LABEL = 'nd7/request/v1\n';
+const REQUEST_LABEL = 'nd7/request/v1\n';
 
 /** How far a request's time may be from the vault's, in milliseconds, either way. */
 export const REQUEST_WINDOW = 300_000;

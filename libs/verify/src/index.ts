@@ -10,6 +10,5 @@
 export { verifySession, type VerifyInput } from './session.js';
 export { runPart, verifyParts, type Against, type PartJob, type PartReport, type PartTools } from './parts.js';
 export { explainReport } from './explain.js';
-export { classOf, type ClassCounts } from './classes.js';
+export type { ClassCounts } from './classes.js';
 export type { ReceiptReport, SessionReport, Standing, Verdict } from './report.js';
-export { REASONS, RECEIPT_REASONS } from './words.js';

@@ -223,6 +223,12 @@ describe('what a success rests on', () => {
       state: 'part',
       verdict: 'Stale, 3 h',
     });
+    // Of a receipt of tomorrow nobody can say how old it is: fresh it is not.
+    expect((await report(made, { receipts, trust, now: NOW - 24 * 3_600_000 })).freshness).toMatchObject({
+      state: 'unchecked',
+      verdict: 'Not checked',
+      text: expect.stringContaining('ahead of the clock here') as string,
+    });
     const { bytes } = made;
     expect((await verifySession({ session, bytes, kernel, verify, receipts, trust })).freshness.verdict).toBe(
       'Not checked',

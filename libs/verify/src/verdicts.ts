@@ -7,6 +7,8 @@ import { entriesOf, grouped, LENGTH_ON_NOTHING, REASONS, short, span } from './w
 
 /** Older than this a receipt is called stale (the dashboard's trust bar uses the same). */
 const STALE_AFTER = 5 * 60_000;
+/** A receipt from further in the future says that a clock is wrong, not that the log is fresh. The same as a request's time may be off. */
+const CLOCKS_AGREE = 5 * 60_000;
 
 /** What was found out about a log, before it is put into words. */
 export interface Findings {
@@ -154,6 +156,13 @@ export function fresh({ receipts, now, byReceipt }: Facts): Verdict {
       rests_on: byReceipt,
     };
   const age = now - Date.parse(newest);
+  if (age < -CLOCKS_AGREE)
+    return {
+      state: 'unchecked',
+      verdict: 'Not checked',
+      text: `${text} That is ${span(-age)} ahead of the clock here: one of the two is wrong.`,
+      rests_on: byReceipt,
+    };
   if (age <= STALE_AFTER) return { state: 'good', verdict: `${span(age)} old`, text, rests_on: byReceipt };
   return { state: 'part', verdict: `Stale, ${span(age)}`, text, rests_on: byReceipt };
 }
