@@ -25,6 +25,12 @@ const batched = (entries: readonly Entry[]) =>
     (data['tool_calls'] as { tool_use_id: string }[]).map((call) => call.tool_use_id),
   );
 
+const lines = (file: string) =>
+  readFileSync(file, 'utf8')
+    .split('\n')
+    .filter((line) => line !== '')
+    .map((line) => JSON.parse(line) as Record<string, unknown>);
+
 /** Runs a scenario headless with nd7 attached, waits until the recorder has closed the session, and holds the log against the output. */
 async function recorded(
   scenario: string,
@@ -278,6 +284,48 @@ withClient(`an agent that writes disableAllHooks in mid-session${why}`, () => {
     expect(silent.length).toBeGreaterThan(0);
     expect(of(entries, 'session.end').at(-1)?.data['reason']).toBeDefined();
     expect(world.verdict(session)).toMatchObject({ verdict: 'intact' });
+  });
+
+  it('has its subagents’ calls missed too: they stand in transcripts of their own', async () => {
+    const sub = { description: 'Do a thing', prompt: '[[scenario:sub]] please', subagent_type: 'general-purpose' };
+    world = await World.make(path, {
+      delegate: {
+        steps: [
+          bash('echo first'),
+          bash(WRITE),
+          { calls: [{ tool: 'Agent', input: { ...sub, run_in_background: false } }] },
+          { text: 'Done.' },
+        ],
+      },
+    });
+    world.nd7('init', '--yes');
+    const session = sessionIn(await world.run('[[scenario:delegate]] go'));
+    await until('the session is over', () => of(world.entries(session), 'session.end').length > 0);
+    const ids = world
+      .transcripts()
+      .filter((file) => file.includes('/subagents/'))
+      .flatMap((file) => callsIn(lines(file)).map(({ id }) => id));
+    expect(ids).not.toHaveLength(0);
+    const alarms = of(world.entries(session), 'alarm').filter(({ data }) => data['how'] === 'transcript');
+    expect(alarms.flatMap(({ data }) => data['tool_use_ids'] as string[])).toEqual(expect.arrayContaining(ids));
+  });
+
+  it('is noticed without any transcript, by its programs that go on', async () => {
+    const steps = Array.from({ length: 8 }, (_, n) => bash(`sleep 5; echo ${n}`));
+    world = await World.make(path, { dark: { steps: [bash('echo first'), bash(WRITE), ...steps, { text: 'Done.' }] } });
+    world.nd7('init', '--yes');
+    const { child, output } = world.start('[[scenario:dark]] go', ['--no-session-persistence']);
+    const missed = () =>
+      world
+        .sessions()
+        .flatMap((session) => of(world.entries(session), 'alarm'))
+        .filter(({ data }) => data['reason'] === 'hooks silent');
+    await until('the alarm', () => missed().length > 0 || child.exitCode !== null);
+    expect(missed()[0]?.data).toMatchObject({ how: 'process', client: { pid: child.pid } });
+    expect(child.exitCode).toBeNull();
+    await output;
+    expect(world.transcripts()).toEqual([]);
+    expect(missed()).toHaveLength(1);
   });
 });
 

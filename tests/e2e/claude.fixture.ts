@@ -155,6 +155,15 @@ export class World {
     return this.start(prompt, args).output;
   }
 
+  /** Every transcript that the client has written. */
+  transcripts(): string[] {
+    const folder = join(this.home, '.claude/projects');
+    if (!existsSync(folder)) return [];
+    return readdirSync(folder, { recursive: true, encoding: 'utf8' })
+      .filter((name) => name.endsWith('.jsonl'))
+      .map((name) => join(folder, name));
+  }
+
   sessions(): string[] {
     const folder = join(this.nd7Home, 'sessions');
     return existsSync(folder) ? readdirSync(folder) : [];

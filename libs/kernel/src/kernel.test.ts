@@ -140,9 +140,23 @@ it('gives freed memory back where the C library can', () => {
 describe('processes', () => {
   it('are read past a name that imitates the line', () => {
     const tail = Array.from({ length: 30 }, (_, i) => String(100 + i)).join(' ');
-    expect(parseStat(`42 (a) R 7 (b) S) S 9 ${tail}\n`)).toEqual({ pid: 42, parent: 9, start: '117', state: 'S' });
+    expect(parseStat(`42 (a) R 7 (b) S) S 9 ${tail}\n`)).toEqual({
+      pid: 42,
+      parent: 9,
+      start: '117',
+      state: 'S',
+      childFaults: 106 + 108,
+    });
     for (const bad of ['', '1', '1 (a', '1 (a) S', `x (a) S 9 ${tail}`, `1 )a( S 9 ${tail}`])
       expect(parseStat(bad)).toBeUndefined();
+  });
+
+  (process.platform === 'linux' ? it : it.skip)('tell that a child has ended, and nothing while none does', () => {
+    const faults = () => processFacts(process.pid)?.childFaults ?? NaN;
+    const before = faults();
+    expect(faults()).toBe(before);
+    spawnSync('true');
+    expect(faults()).toBeGreaterThan(before);
   });
 
   it('have a parent and a start that says whether it is still the same one', () => {

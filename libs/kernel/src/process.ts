@@ -10,6 +10,8 @@ export interface ProcessFacts {
   start: string;
   /** Linux state letter (`R`, `S`, `Z`, …). */
   state: string;
+  /** Page faults of the children it has waited for, theirs included (proc(5) `cminflt` and `cmajflt`): more than before means that a child has ended. Linux only. */
+  childFaults?: number;
 }
 
 /** The facts about a process, undefined when there is none of that pid (or it is not visible). */
@@ -54,6 +56,7 @@ export function parseStat(text: string): ProcessFacts | undefined {
     .trim()
     .split(/\s+/); // rest[0] is field 3
   const [state, parent, start] = [rest[0], rest[1], rest[19]];
+  const childFaults = Number(rest[8]) + Number(rest[10]);
   if (
     !Number.isSafeInteger(pid) ||
     pid <= 0 ||
@@ -63,5 +66,5 @@ export function parseStat(text: string): ProcessFacts | undefined {
     !/^\d+$/.test(start)
   )
     return undefined;
-  return { pid, parent: Number(parent), start, state };
+  return { pid, parent: Number(parent), start, state, ...(Number.isSafeInteger(childFaults) && { childFaults }) };
 }

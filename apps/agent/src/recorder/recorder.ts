@@ -60,7 +60,7 @@ export class Recorder implements ShipHost {
     this.watch = new Watch({
       sessions: this.sessions,
       clock: options.clock,
-      home: options.home.root,
+      home: options.home,
       userSettings,
       lookMs: options.lookMs,
       warn: options.warn,

@@ -34,6 +34,17 @@ export function settingsFiles(project: string | undefined, userFolder: string): 
   return [...inProject, join(userFolder, 'settings.json')];
 }
 
+/** Whether one of the files gives the client a status line: a command that it runs by itself, whenever it likes. */
+export function hasStatusLine(files: readonly string[]): boolean {
+  return files.some((file) => {
+    try {
+      return (settingsValue(readFileSync(file, 'utf8')) as { statusLine?: unknown } | undefined)?.statusLine != null;
+    } catch {
+      return false;
+    }
+  });
+}
+
 /** Watches settings files by their stat alone, so that looking costs nothing while nothing changes. */
 export class SettingsWatch {
   private readonly seen = new Map<string, string>();

@@ -20,7 +20,8 @@ export function troublesLately(home: Home): Troubles {
     for (const { source, kind, seq = 0, time = '', data = '' } of lastEntries(home, session, '"recorder:nd7"')) {
       if (source !== 'recorder:nd7' || (kind !== 'gap' && kind !== 'alarm')) continue;
       found[kind === 'gap' ? 'gaps' : 'alarms']++;
-      if (time >= (found.last?.time ?? '')) found.last = { kind, session, entry: seq, time, text: safeLine(data.slice(0, 200)) };
+      if (time >= (found.last?.time ?? ''))
+        found.last = { kind, session, entry: seq, time, text: safeLine(data.slice(0, 200)) };
     }
   return found;
 }

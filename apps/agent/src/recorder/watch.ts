@@ -1,11 +1,13 @@
-import type { Clock } from '@nd7/entry';
+import { formatTime, type Clock } from '@nd7/entry';
+import type { Home } from '@nd7/journal';
 import { markOpen } from './open-marks.js';
 import { clientAlive } from './peer.js';
 import type { SessionWriter } from './session.js';
 import type { Sessions } from './sessions.js';
-import { SettingsWatch, settingsFiles } from './settings-watch.js';
+import { hasStatusLine, SettingsWatch, settingsFiles } from './settings-watch.js';
 import type { Silencing } from './settings-watch.js';
-import { SilenceWatch } from './silence.js';
+import { ProcessWatch, SilenceWatch } from './silence.js';
+import { callsToldOf, lastToldAt } from './told-calls.js';
 
 /** How often open sessions are looked at. With none open there is no timer. */
 const LOOK_MS = 3_000;
@@ -16,7 +18,7 @@ const ENDED_CLOSE_MS = 6_000;
 export interface WatchOptions {
   sessions: Sessions;
   clock: Clock;
-  home: string;
+  home: Home;
   /** Folder of the client's user settings. */
   userSettings: string;
   lookMs: number | undefined;
@@ -26,6 +28,7 @@ export interface WatchOptions {
 /** What the watch keeps of one session. */
 interface Observed {
   silence: SilenceWatch;
+  programs: ProcessWatch;
   settings: SettingsWatch;
   /** Silencings already told, by file and way. */
   told: Set<string>;
@@ -97,7 +100,7 @@ export class Watch {
     const client = session.client?.pid ?? 0;
     if (observed.marked === client) return;
     observed.marked = client;
-    markOpen(this.options.home, { session: id, agent: session.agent, client: session.client });
+    markOpen(this.options.home.root, { session: id, agent: session.agent, client: session.client });
   }
 
   /** Alarms for what was done in silence; `isLast` before the session's end is written. */
@@ -105,14 +108,19 @@ export class Watch {
     if (session.agent !== 'claude-code' || session.ended) return;
     const observed = this.of(session);
     const now = this.options.clock.now();
-    const calls = observed.silence.look(session.transcriptPath, session.calls, now, isLast);
+    const { silent, hasTranscript } = observed.silence.look(session.transcriptPath, session.calls, now, isLast);
+    // Told past this recorder, perhaps, or to the one before it: what counts is what stands in the log.
+    const told = silent.length === 0 ? silent : callsToldOf(this.options.home, session.id);
+    const calls = silent.filter((id) => !told.includes(id));
     if (calls.length > 0)
       await session.note('alarm', {
         reason: 'hooks silent',
+        how: 'transcript',
         detail: 'the client made tool calls that no hook told of',
         tool_use_ids: calls.slice(0, 100),
         calls: calls.length,
       });
+    if (!hasTranscript) await this.listenForPrograms(session, now);
     for (const silencing of observed.settings.look(settingsFiles(session.project, this.options.userSettings))) {
       const key = `${silencing.how} ${silencing.file}`;
       if (observed.told.has(key)) continue;
@@ -121,12 +129,33 @@ export class Watch {
     }
   }
 
+  /** An alarm where the client's process goes on starting programs while its hooks are silent. One client may have several sessions. */
+  private async listenForPrograms(session: SessionWriter, now: number): Promise<void> {
+    const { client } = session;
+    if (client === undefined) return;
+    const sessions = this.options.sessions.all().filter(([, one]) => one.client?.pid === client.pid);
+    const heard = Math.max(...sessions.map(([, one]) => one.lastTaken));
+    const since = this.of(session).programs.look(client, heard, now);
+    // A status line is a program that the client runs on its own; and a hook may have been recorded past this recorder.
+    if (since === undefined || hasStatusLine(settingsFiles(session.project, this.options.userSettings))) return;
+    if (sessions.some(([, one]) => lastToldAt(this.options.home, one.id) > heard)) return;
+    await session.note('alarm', {
+      reason: 'hooks silent',
+      how: 'process',
+      detail: 'the client writes no transcript that can be read, and its programs go on while no hook speaks',
+      client,
+      heard: formatTime(heard),
+      since: formatTime(since),
+    });
+  }
+
   private of(session: SessionWriter): Observed {
     let observed = this.observed.get(session);
     if (observed === undefined) {
       observed = {
-        silence: new SilenceWatch(),
-        settings: new SettingsWatch(this.options.home),
+        silence: new SilenceWatch(this.options.clock.now()),
+        programs: new ProcessWatch(),
+        settings: new SettingsWatch(this.options.home.root),
         told: new Set(),
         marked: undefined,
       };
