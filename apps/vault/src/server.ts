@@ -13,6 +13,7 @@ import { serveDashboard } from './http/dashboard.js';
 import { commonHeaders } from './http/headers.js';
 import { ProblemFilter } from './http/problem.filter.js';
 import { Watch } from './watch/watch.js';
+import { checkPolicies } from './log/witness-policy.js';
 import { VaultModule, type VaultParts } from './vault.module.js';
 import './http/request.js';
 
@@ -24,10 +25,11 @@ export interface RunningVault {
   close(): Promise<void>;
 }
 
-/** Checks the database's guards, starts the service and waits until it takes requests. Throws what keeps it from starting. */
+/** Checks the database's guards and what it is to promise, starts the service and waits until it takes requests. Throws what keeps it from starting. */
 export async function startVault(parts: VaultParts): Promise<RunningVault> {
   const { config, log } = parts;
   for (const warning of await checkGuards(config)) log.warn(warning);
+  await checkPolicies(config);
   const adapter = new FastifyAdapter({
     routerOptions: { maxParamLength: 256 },
     // Bodies are checked by the contract's own schemas: Fastify need not load its validator and serialiser, which takes a third of the start.

@@ -1,8 +1,8 @@
 import type { Command } from 'commander';
 import { readFileSync } from 'node:fs';
 import { systemRandom } from '@nd7/signing';
-import { parsePolicy } from '@nd7/tlog';
 import { createSealingKey, sealingKeys } from '../bodies/key-file.js';
+import { whyNotPolicy } from '../log/witness-policy.js';
 import { createTeamLog } from '../signer/team-key.js';
 import { AdminIo, CommandError } from './io.js';
 
@@ -102,7 +102,7 @@ function settingText(setting: string, value: string): string {
   }
   if (setting !== 'policy') throw new CommandError(2, `there is no setting ${JSON.stringify(setting)}: policy or log`);
   const text = readFileSync(value, 'utf8');
-  const parsed = parsePolicy(text);
-  if (!parsed.ok) throw new CommandError(2, `${value}, line ${String(parsed.line)}: ${parsed.problem}`);
+  const why = whyNotPolicy(text);
+  if (why !== undefined) throw new CommandError(2, `${value}: ${why}`);
   return text;
 }
