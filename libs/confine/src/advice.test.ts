@@ -1,0 +1,46 @@
+import { adviceFor, namespaceRefusal } from './advice.js';
+import { parseProbe } from './probe.js';
+
+describe('what to do on a system that refuses', () => {
+  it.each([
+    ['kernel.apparmor_restrict_unprivileged_userns', '1', /AppArmor/],
+    ['kernel.unprivileged_userns_clone', '0', /unprivileged_userns_clone=1/],
+    ['user.max_user_namespaces', '0', /max_user_namespaces=15000/],
+  ])('is told by %s = %s', (name, value, advice) => {
+    expect(namespaceRefusal((asked) => (asked === name ? value : undefined))).toMatch(advice);
+  });
+
+  it.each([
+    'launcher',
+    'trust',
+    'namespaces',
+    'maps',
+    'mounts',
+    'loopback',
+    'proc',
+    'landlock',
+    'self-test',
+    'view',
+    'filter',
+  ])('is told for the step %s, with the cause', (step) => {
+    const { message, hint } = adviceFor({ step, error: 1, what: '/some/path' });
+    expect(message).toContain('/some/path');
+    expect(hint).toMatch(/\.$/);
+  });
+});
+
+it('reads what the probe says, and takes what it does not say for absent', () => {
+  expect(
+    parseProbe(
+      'kernel\t6.8.0 x86_64\nlandlock\t4\nfilter\tyes\nnotify\tno\nnamespaces\tmaps: /proc/self/uid_map: Operation not permitted\n',
+    ),
+  ).toEqual({
+    kernel: '6.8.0 x86_64',
+    landlock: 4,
+    filter: true,
+    notify: false,
+    namespaces: 'maps: /proc/self/uid_map: Operation not permitted',
+    namespacesAsRoot: undefined,
+  });
+  expect(parseProbe('')).toMatchObject({ landlock: 0, filter: false, notify: false, namespaces: 'not tried' });
+});

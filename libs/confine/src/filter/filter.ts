@@ -1,0 +1,149 @@
+import { assemble, give, keep, load, when, type Code } from './bpf.js';
+import { allowedCalls, refusedCalls, type Architecture } from './syscalls.js';
+
+/** Numbers of errno that the filter answers with; the same on both architectures. */
+const ERRNO = { EPERM: 1, EACCES: 13, EBUSY: 16, ENOSYS: 38, EOPNOTSUPP: 95, EAFNOSUPPORT: 97 } as const;
+const ALLOW = give(0x7fff_0000); // SECCOMP_RET_ALLOW
+const refuse = (error: keyof typeof ERRNO): Code => give(0x0005_0000 | ERRNO[error]); // SECCOMP_RET_ERRNO
+
+// Offsets into struct seccomp_data; both architectures are little-endian, so the low half of an argument comes first. The kernel's own
+// `int` arguments are what is compared: their upper half is ignored by it too.
+const NUMBER = 0;
+const ARCHITECTURE = 4;
+const argument = (index: number): number => 16 + 8 * index;
+
+const AUDIT_ARCH: Record<Architecture, number> = { x86_64: 0xc000_003e, aarch64: 0xc000_00b7 };
+/** Set in the numbers of the x32 interface, which share the architecture of x86_64. */
+const X32 = 0x4000_0000;
+
+/** CLONE_NEWNS, NEWCGROUP, NEWUTS, NEWIPC, NEWUSER, NEWPID, NEWNET. */
+const NEW_NAMESPACES = 0x0002_0000 | 0x0200_0000 | 0x0400_0000 | 0x0800_0000 | 0x1000_0000 | 0x2000_0000 | 0x4000_0000;
+/** Not in clone(), where these bits are the exit signal. */
+const NEW_TIME = 0x80;
+/** TIOCSTI, TIOCLINUX, TIOCSETD, TIOCCONS. */
+const TERMINAL_INPUT = [0x5412, 0x541c, 0x5423, 0x541d];
+const MSG_FASTOPEN = 0x2000_0000;
+const PR_SET_MM = 35;
+const PR_SET_PTRACER = 0x5961_6d61;
+const F_SETLEASE = 1024;
+const F_NOTIFY = 1026;
+const [S_IFMT, S_IFCHR, S_IFBLK] = [0o170000, 0o020000, 0o060000];
+const SECCOMP_SET_MODE_FILTER = 1;
+const SECCOMP_FILTER_FLAG_NEW_LISTENER = 8;
+const [AF_UNIX, AF_INET, AF_INET6, AF_NETLINK] = [1, 2, 10, 16];
+const [SOCK_STREAM, SOCK_DGRAM, SOCK_RAW, SOCK_SEQPACKET] = [1, 2, 3, 5];
+const SOCK_CLOEXEC = 0o2000000;
+const SOCK_TYPE = 0xf;
+const IPPROTO_TCP = 6;
+
+/** What is loaded is one of these → `yes`. */
+const oneOf = (values: readonly number[], yes: Code, no: Code): Code =>
+  values.reduceRight((rest, value) => when('equal', value, yes, rest), no);
+
+const withoutBits = (index: number, bits: number, error: keyof typeof ERRNO): Code =>
+  load(argument(index), when('hasBits', bits, refuse(error), ALLOW));
+
+const noDevices = (mode: number): Code =>
+  load(argument(mode), keep(S_IFMT, oneOf([S_IFCHR, S_IFBLK], refuse('EPERM'), ALLOW)));
+
+/**
+ * Sockets: unix streams and packets; IPv4 and IPv6 with TCP, and UDP, which reaches nobody in a network namespace that has a loopback
+ * interface only (Java and Node ask it for addresses); routing netlink in the one form in which C libraries list interfaces.
+ */
+function socketRules(): Code {
+  const types = (allowed: readonly number[], then: Code): Code =>
+    load(argument(1), keep(SOCK_TYPE, oneOf(allowed, then, refuse('EACCES'))));
+  const internet = load(
+    argument(1),
+    keep(
+      SOCK_TYPE,
+      when(
+        'equal',
+        SOCK_STREAM,
+        load(argument(2), oneOf([0, IPPROTO_TCP], ALLOW, refuse('EACCES'))),
+        when('equal', SOCK_DGRAM, ALLOW, refuse('EACCES')),
+      ),
+    ),
+  );
+  const netlink = load(
+    argument(1),
+    when(
+      'equal',
+      SOCK_RAW | SOCK_CLOEXEC,
+      load(argument(2), when('equal', 0, ALLOW, refuse('EACCES'))),
+      refuse('EACCES'),
+    ),
+  );
+  const unix = types([SOCK_STREAM, SOCK_SEQPACKET], ALLOW);
+  return load(
+    argument(0),
+    when(
+      'equal',
+      AF_UNIX,
+      unix,
+      oneOf([AF_INET, AF_INET6], internet, when('equal', AF_NETLINK, netlink, refuse('EAFNOSUPPORT'))),
+    ),
+  );
+}
+
+/** Calls whose arguments decide, by name. */
+const BY_ARGUMENT: Readonly<Record<string, () => Code>> = {
+  clone: () => withoutBits(0, NEW_NAMESPACES, 'EPERM'),
+  unshare: () => withoutBits(0, NEW_NAMESPACES | NEW_TIME, 'EPERM'),
+  ioctl: () => load(argument(1), oneOf(TERMINAL_INPUT, refuse('EPERM'), ALLOW)),
+  socket: socketRules,
+  socketpair: () => load(argument(0), when('equal', AF_UNIX, ALLOW, refuse('EAFNOSUPPORT'))),
+  sendto: () => withoutBits(3, MSG_FASTOPEN, 'EOPNOTSUPP'),
+  sendmsg: () => withoutBits(2, MSG_FASTOPEN, 'EOPNOTSUPP'),
+  sendmmsg: () => withoutBits(3, MSG_FASTOPEN, 'EOPNOTSUPP'),
+  prctl: () => load(argument(0), oneOf([PR_SET_MM, PR_SET_PTRACER], refuse('EPERM'), ALLOW)),
+  fcntl: () => load(argument(1), oneOf([F_SETLEASE, F_NOTIFY], refuse('EPERM'), ALLOW)),
+  mknod: () => noDevices(1),
+  mknodat: () => noDevices(2),
+  // One notifier a tree is the kernel's own rule, and it says EBUSY: the same where no notifier of ours runs.
+  seccomp: () =>
+    load(
+      argument(0),
+      when('equal', SECCOMP_SET_MODE_FILTER, withoutBits(1, SECCOMP_FILTER_FLAG_NEW_LISTENER, 'EBUSY'), ALLOW),
+    ),
+};
+
+/** Runs of neighbouring numbers with one answer, the last without an end. */
+interface Run {
+  from: number;
+  answer: Code;
+}
+
+function runs(architecture: Architecture): Run[] {
+  const answers = new Map<number, Code>();
+  for (const [, number] of refusedCalls(architecture)) answers.set(number, refuse('EPERM'));
+  for (const [name, number] of allowedCalls(architecture)) answers.set(number, BY_ARGUMENT[name]?.() ?? ALLOW);
+  const unknown = refuse('ENOSYS');
+  const found: Run[] = [];
+  const last = Math.max(...answers.keys());
+  for (let number = 0; number <= last + 1; number++) {
+    const answer = answers.get(number) ?? unknown;
+    const before = found.at(-1)?.answer;
+    const isSame = before?.length === 1 && answer.length === 1 && before[0]?.k === answer[0]?.k;
+    if (!isSame) found.push({ from: number, answer });
+  }
+  return found;
+}
+
+/** A binary search for the run that the loaded number lies in. */
+function search(of: readonly Run[]): Code {
+  if (of.length === 1) return (of[0] as Run).answer;
+  const middle = of.length >> 1;
+  return when('atLeast', (of[middle] as Run).from, search(of.slice(middle)), search(of.slice(0, middle)));
+}
+
+/**
+ * The filter of tier T1, as instructions of classic BPF: only calls that are listed pass, some of them only with certain arguments. Known
+ * ones that are not listed are EPERM, unknown and newer ones, io_uring and clone3 (whose flags no filter can read) ENOSYS: programs fall
+ * back from that. Other architectures and x32 get ENOSYS for everything.
+ */
+export function callFilter(architecture: Architecture): Uint8Array {
+  const calls = search(runs(architecture));
+  const native = architecture === 'x86_64' ? when('atLeast', X32, refuse('ENOSYS'), calls) : calls;
+  return assemble(load(ARCHITECTURE, when('equal', AUDIT_ARCH[architecture], load(NUMBER, native), refuse('ENOSYS'))));
+}

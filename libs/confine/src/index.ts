@@ -1,0 +1,17 @@
+/**
+ * A ruleset made to hold on this machine: the plan for its kernel and disk (mounts, Landlock, call filter), the launch of a program inside
+ * it, and the manifest that says of every property what makes it hold and what was shown of it before the program started.
+ *
+ * It promises that a program is started only inside a boundary that was tried from inside, and that the session ends with the process that
+ * started it. It does not promise what `docs/limits.md` says: names that are made later, sockets bound later, bugs of the kernel.
+ *
+ * Called by `nd7 run` and `nd7 doctor`. Linux only; `native/launch` does the work.
+ */
+export { prepare, PrepareError, type Prepared, type SessionInput } from './session.js';
+export { launch, type Ended, type Launched, type LaunchFailure, type Proof } from './launch.js';
+export { manifest, missing, type ManifestRow, type Status } from './manifest.js';
+export { adviceFor, namespaceRefusal, type Advice } from './advice.js';
+export { probeKernel, type KernelFacts } from './probe.js';
+export { findLauncher } from './locate.js';
+export { encodePlan, type Plan, type View } from './plan.js';
+export { callFilter } from './filter/filter.js';

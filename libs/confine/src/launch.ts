@@ -1,0 +1,104 @@
+import { spawn, type ChildProcess, type IOType } from 'node:child_process';
+import type { Duplex } from 'node:stream';
+import { encodePlan, type Plan } from './plan.js';
+
+/** One row of the self-test: `held` was tried inside and failed, and succeeded outside; `not-shown` failed in both. */
+export interface Proof {
+  name: string;
+  verdict: 'held' | 'not-shown' | 'broken';
+}
+
+/** A step of the launcher that the kernel refused, before the program was started. */
+export interface LaunchFailure {
+  /** `namespaces`, `maps`, `proc`, `view`, `landlock`, `filter`, `self-test`, `exec`, … */
+  step: string;
+  /** Number of errno; 0 where there is none. */
+  error: number;
+  what: string;
+}
+
+export interface Ended {
+  /** Exit code, null when a signal ended it. */
+  code: number | null;
+  signal: NodeJS.Signals | null;
+  failure: LaunchFailure | undefined;
+}
+
+export interface Launched {
+  /** Resolves when the program is about to run, with what was proved; rejects with nothing: see `ended`. */
+  started: Promise<{ proofs: Proof[]; landlock: number } | undefined>;
+  ended: Promise<Ended>;
+  /** Passes a signal on to the program. */
+  signal(name: NodeJS.Signals): void;
+  /** The launcher's process. */
+  process: ChildProcess;
+}
+
+export interface LaunchOptions {
+  /** The program's standard streams; this process's own by default. */
+  stdio?: readonly [IOType, IOType, IOType];
+  /** Another user to become, for a caller who may. */
+  user?: { uid: number; gid: number };
+}
+
+/** Starts a plan. The session ends with this process: the launcher sees the pipe close. */
+export function launch(launcher: string, plan: Plan, options: LaunchOptions = {}): Launched {
+  const [stdin, stdout, stderr] = options.stdio ?? ['inherit', 'inherit', 'inherit'];
+  // The launcher's own environment is empty: what the program sees is in the plan.
+  const child = spawn(launcher, ['3'], { stdio: [stdin, stdout, stderr, 'pipe'], env: {}, cwd: '/', ...options.user });
+  const pipe = child.stdio[3] as Duplex;
+  const reports = new Reports();
+  let start: (value: { proofs: Proof[]; landlock: number } | undefined) => void = () => undefined;
+  const started = new Promise<{ proofs: Proof[]; landlock: number } | undefined>((done) => (start = done));
+  pipe.on('data', (bytes: Buffer) => {
+    if (reports.take(bytes)) start({ proofs: reports.proofs, landlock: reports.landlock });
+  });
+  // A launcher that refuses the plan closes the pipe while it is still written.
+  pipe.on('error', () => undefined);
+  pipe.write(encodePlan(plan));
+  return {
+    started,
+    ended: ended(child, pipe, reports).finally(() => start(undefined)),
+    signal: (name) => void child.kill(name),
+    process: child,
+  };
+}
+
+function ended(child: ChildProcess, pipe: Duplex, reports: Reports): Promise<Ended> {
+  return new Promise((done) => {
+    child.once('error', (error: NodeJS.ErrnoException) => {
+      pipe.destroy();
+      done({
+        code: null,
+        signal: null,
+        failure: { step: 'launcher', error: -(error.errno ?? 0), what: error.message },
+      });
+    });
+    child.once('close', (code, signal) => done({ code, signal, failure: reports.failure }));
+  });
+}
+
+/** Reads the launcher's records: words separated by tabs, each record ended by NUL. */
+class Reports {
+  readonly proofs: Proof[] = [];
+  landlock = 0;
+  failure: LaunchFailure | undefined;
+  #rest = '';
+
+  /** True when the program is about to run. */
+  take(bytes: Buffer): boolean {
+    const records = (this.#rest + bytes.toString('latin1')).split('\0');
+    this.#rest = records.pop() ?? '';
+    return records.map((record) => this.#read(record.split('\t'))).includes(true);
+  }
+
+  #read([kind, ...words]: string[]): boolean {
+    const [first = '', second = '', ...more] = words;
+    if (kind === 'proof') this.proofs.push({ name: first, verdict: second as Proof['verdict'] });
+    if (kind === 'landlock') this.landlock = Number(first);
+    // The first failure is the cause of the others.
+    if (kind === 'failed')
+      this.failure ??= { step: first, error: Number(second), what: Buffer.from(more.join('\t'), 'latin1').toString() };
+    return kind === 'started';
+  }
+}

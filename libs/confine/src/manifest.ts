@@ -1,0 +1,109 @@
+import type { Property, Ruleset } from '@nd7/policy';
+import type { Proof } from './launch.js';
+import type { Built } from './view/build.js';
+
+export type Status = 'full' | 'partial' | 'none';
+
+/** One row of the enforcement manifest: what is promised, by what, and what was shown of it. */
+export interface ManifestRow {
+  property: Property;
+  status: Status;
+  /** What makes it hold; empty where nothing does. */
+  provider: string;
+  /** Rows of the self-test that bear on it. */
+  proofs: Proof[];
+  /** What it does not cover, where it is not full. */
+  limit: string | undefined;
+}
+
+interface Promised {
+  status: Status;
+  provider: string;
+  proofs?: readonly string[];
+  limit?: string;
+}
+
+const MADE_LATER = 'names that do not exist at the start are not held: making them is allowed';
+
+/** What tier T1 gives without a supervisor that performs calls. */
+const T1: Readonly<Record<Property, Promised>> = {
+  'files.write': { status: 'full', provider: 'read-only mounts, Landlock', proofs: ['write-outside'] },
+  'files.read': { status: 'full', provider: 'covers in the mount view', proofs: ['read-hidden'] },
+  'files.metadata': { status: 'full', provider: 'read-only mounts', proofs: ['mode-outside'] },
+  'files.masks': {
+    status: 'partial',
+    provider: 'covers in the mount view',
+    limit: 'names that are made during the session are not masked',
+  },
+  'files.masks.host': {
+    status: 'none',
+    provider: '',
+    limit: 'names that the host makes during the session are not masked',
+  },
+  'files.leaves': { status: 'partial', provider: 'read-only mounts', limit: MADE_LATER },
+  'files.exec': { status: 'full', provider: 'noexec mounts' },
+  'tmp.private': { status: 'full', provider: 'a tmpfs of the session' },
+  'network.proxy': {
+    status: 'full',
+    provider: 'network namespace with nothing but loopback',
+    proofs: ['tcp', 'udp', 'namespaces'],
+  },
+  'network.protocols': { status: 'full', provider: 'network namespace, call filter', proofs: ['udp', 'filter'] },
+  'network.loopback': { status: 'full', provider: 'network namespace', proofs: ['tcp'] },
+  'sockets.pathname': {
+    status: 'partial',
+    provider: 'covers in the mount view',
+    limit: 'sockets that are bound outside during the session, in folders that can be read, can be connected to',
+  },
+  'sockets.abstract': { status: 'full', provider: 'network namespace, Landlock', proofs: ['abstract-socket'] },
+  'processes.signal': { status: 'full', provider: 'pid namespace, Landlock', proofs: ['signal'] },
+  'processes.inspect': { status: 'full', provider: 'pid namespace, Landlock', proofs: ['inspect'] },
+  'processes.end': { status: 'full', provider: 'the first process of the pid namespace ends with the launcher' },
+  'terminal.input': { status: 'full', provider: 'call filter', proofs: ['terminal-input'] },
+  'ipc.memory': { status: 'full', provider: 'ipc namespace, /dev/shm of the session', proofs: ['namespaces'] },
+  'kernel.surface': { status: 'full', provider: 'call filter', proofs: ['filter', 'io-uring', 'new-namespace'] },
+  'privilege.none': {
+    status: 'full',
+    provider: 'no capabilities, no new privileges',
+    proofs: ['capabilities', 'no-new-privileges'],
+  },
+  'observe.exec': {
+    status: 'none',
+    provider: '',
+    limit: 'programs that are started are not recorded by the kernel’s word',
+  },
+};
+
+/** The manifest of a session in tier T1, in the order of the properties. */
+export function manifest(ruleset: Ruleset, built: Built, proofs: readonly Proof[]): ManifestRow[] {
+  return (Object.keys(T1) as Property[]).map((property) => {
+    const promised = narrowed(property, ruleset, built);
+    return {
+      property,
+      status: promised.status,
+      provider: promised.provider,
+      proofs: proofs.filter(({ name }) => promised.proofs?.includes(name) === true),
+      limit: promised.limit,
+    };
+  });
+}
+
+/** What this ruleset or this disk takes away from what the tier gives. */
+function narrowed(property: Property, ruleset: Ruleset, built: Built): Promised {
+  const promised = T1[property];
+  if (property === 'tmp.private' && !ruleset.privateTmp)
+    return { status: 'none', provider: '', limit: 'the policy shares the temporary folder' };
+  const unseen = built.shortfalls.filter(({ what }) => what === 'not searched').length;
+  if (unseen > 0 && (property === 'files.masks' || property === 'files.leaves'))
+    return { ...promised, limit: `${promised.limit ?? ''}; ${unseen} folders were not searched for them` };
+  const shared = ruleset.sockets.map(({ name }) => name);
+  if (shared.length > 0 && property === 'sockets.pathname')
+    return { ...promised, limit: `${promised.limit ?? ''}; granted: ${shared.join(', ')}` };
+  return promised;
+}
+
+/** Rows that the ruleset requires and that do not hold fully. */
+export function missing(ruleset: Ruleset, rows: readonly ManifestRow[]): ManifestRow[] {
+  const required = new Set(ruleset.required.map(({ property }) => property));
+  return rows.filter(({ property, status }) => required.has(property) && status !== 'full');
+}

@@ -1,0 +1,121 @@
+/** What `nd7-launch` is told: docs/protocol/launch-plan.md. Paths are absolute and normal, and lead through no symbolic link. */
+export interface Plan {
+  /** Make a user namespace; `false` only for a caller with CAP_SYS_ADMIN on a machine that gives none. */
+  userNamespace: boolean;
+  /** /proc stays writable: only for users whom the kernel refuses /proc/sys anyway. */
+  writableProc: boolean;
+  /** The process that starts the launcher is what a shell waits for: it is stopped together with the agent. */
+  stopFront: boolean;
+  /** Least Landlock ABI to start under. */
+  landlock: number;
+  cwd: string;
+  argv: readonly string[];
+  environment: Readonly<Record<string, string>>;
+  /** Instructions of classic BPF. */
+  filter: Uint8Array;
+  /** In this order, each upon what the ones before it made. */
+  view: readonly View[];
+  rules: readonly Rule[];
+  /** What the self-test aims at: a file that is hidden inside and a folder that is read-only inside. Undefined: no self-test. */
+  selfTest: { canary: string; outside: string } | undefined;
+}
+
+export type View =
+  /** What lay at `path` at the start is put there again: writable, or read-only. It cannot be renamed. */
+  | { kind: 'writable'; path: string; noExec?: boolean }
+  | { kind: 'show'; path: string; source: string; noExec?: boolean }
+  /** An empty folder or file that nobody may read. */
+  | { kind: 'cover'; path: string }
+  /** An empty file system in memory. `frozen`: once the rest of the view lies in it, it is read-only. */
+  | { kind: 'scratch'; path: string; mode: number; mebibytes: number; frozen: boolean; noExec?: boolean };
+
+/** A Landlock rule: the rights of LANDLOCK_ACCESS_FS_* that hold for everything beneath. */
+export interface Rule {
+  path: string;
+  rights: number;
+}
+
+/** Rights of Landlock, numbered as in linux/landlock.h; the launcher leaves out what the kernel does not know. */
+export const RIGHTS = {
+  execute: 1 << 0,
+  writeFile: 1 << 1,
+  readFile: 1 << 2,
+  readDir: 1 << 3,
+  makeChar: 1 << 6,
+  makeBlock: 1 << 11,
+  truncate: 1 << 14,
+  ioctlDevice: 1 << 15,
+  all: (1 << 16) - 1,
+} as const;
+
+const MAGIC = 'nd7-plan';
+const VERSION = 1;
+const RECORD = {
+  flags: 1,
+  landlock: 2,
+  cwd: 3,
+  argument: 4,
+  variable: 5,
+  filter: 6,
+  canary: 7,
+  outside: 8,
+  rights: 9,
+  writable: 16,
+  show: 17,
+  cover: 18,
+  scratch: 19,
+} as const;
+const FLAG = { userNamespace: 1, writableProc: 2, stopFront: 4, selfTest: 8 } as const;
+const ATTRIBUTE = { noExec: 1, frozen: 2 } as const;
+
+/** The bytes of a plan. Throws RangeError for a string with a NUL in it: it would end there. */
+export function encodePlan(plan: Plan): Uint8Array {
+  const parts: Buffer[] = [];
+  const record = (type: keyof typeof RECORD, ...body: Uint8Array[]): void => {
+    parts.push(
+      u32(
+        RECORD[type],
+        body.reduce((sum, part) => sum + part.length, 0),
+      ),
+      ...body.map((part) => Buffer.from(part)),
+    );
+  };
+  const flags =
+    (plan.userNamespace ? FLAG.userNamespace : 0) |
+    (plan.writableProc ? FLAG.writableProc : 0) |
+    (plan.stopFront ? FLAG.stopFront : 0) |
+    (plan.selfTest === undefined ? 0 : FLAG.selfTest);
+  record('flags', u32(flags));
+  record('landlock', u32(plan.landlock));
+  record('cwd', text(plan.cwd));
+  for (const value of plan.argv) record('argument', text(value));
+  for (const [name, value] of Object.entries(plan.environment)) record('variable', text(`${name}=${value}`));
+  record('filter', plan.filter);
+  if (plan.selfTest !== undefined) {
+    record('canary', text(plan.selfTest.canary));
+    record('outside', text(plan.selfTest.outside));
+  }
+  for (const { path, rights } of plan.rules) record('rights', u32(rights, 0), text(path));
+  for (const view of plan.view) {
+    const attributes = u32(
+      ('noExec' in view && view.noExec === true ? ATTRIBUTE.noExec : 0) |
+        ('frozen' in view && view.frozen ? ATTRIBUTE.frozen : 0),
+    );
+    if (view.kind === 'show') record('show', attributes, text(view.source), text(view.path));
+    else if (view.kind === 'scratch') record('scratch', attributes, u32(view.mode, view.mebibytes), text(view.path));
+    else record(view.kind, attributes, text(view.path));
+  }
+  const body = Buffer.concat(parts);
+  return Buffer.concat([Buffer.from(MAGIC), u32(VERSION, 16 + body.length), body]);
+}
+
+function u32(...values: number[]): Buffer {
+  const bytes = Buffer.alloc(4 * values.length);
+  values.forEach((value, i) => bytes.writeUInt32LE(value, 4 * i));
+  return bytes;
+}
+
+function text(value: string): Buffer {
+  if (value.includes('\0')) throw new RangeError(`a string of the plan has a NUL in it: ${JSON.stringify(value)}`);
+  return Buffer.from(`${value}\0`);
+}

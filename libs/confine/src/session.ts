@@ -1,0 +1,131 @@
+import { randomBytes } from 'node:crypto';
+import {
+  accessSync,
+  constants,
+  copyFileSync,
+  existsSync,
+  mkdirSync,
+  realpathSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs';
+import { dirname, join } from 'node:path';
+import { environmentInside, type Ruleset } from '@nd7/policy';
+import { callFilter } from './filter/filter.js';
+import type { Architecture } from './filter/syscalls.js';
+import { RIGHTS, type Plan } from './plan.js';
+import { buildView, type Built } from './view/build.js';
+
+export interface SessionInput {
+  ruleset: Ruleset;
+  argv: readonly string[];
+  /** The environment of who starts the session. */
+  environment: Readonly<Record<string, string | undefined>>;
+  cwd: string;
+  /** nd7's own folder: hidden inside whatever the ruleset says; the canary of the self-test is laid into it. */
+  nd7Home: string;
+  userNamespace: boolean;
+  /** Whether the program runs as root: the kernel then keeps it from fewer settings under /proc. */
+  isRoot: boolean;
+  /** Whether the process that calls is what a shell waits for. */
+  isFront: boolean;
+}
+
+/** A session that can be launched. */
+export interface Prepared {
+  plan: Plan;
+  built: Built;
+  /** Takes away what was laid down for the start. */
+  clean(): void;
+}
+
+/** Why a session cannot be prepared on this disk; the message and `hint` are for the person. */
+export class PrepareError extends Error {
+  constructor(
+    message: string,
+    readonly hint: string,
+  ) {
+    super(message);
+    this.name = 'PrepareError';
+  }
+}
+
+const ARCHITECTURES: Partial<Record<NodeJS.Architecture, Architecture>> = { x64: 'x86_64', arm64: 'aarch64' };
+
+/**
+ * Makes the folders and files that a ruleset wants to be there, and the plan of tier T1 for this disk as it is now. Throws `PrepareError`
+ * where the session could not even stand.
+ */
+export function prepare(input: SessionInput): Prepared {
+  const { ruleset, nd7Home } = input;
+  const architecture = ARCHITECTURES[process.arch];
+  if (process.platform !== 'linux' || architecture === undefined)
+    throw new PrepareError(
+      `nd7 run confines on Linux on x86_64 and aarch64, not on ${process.platform} on ${process.arch}`,
+      'On this system nd7 records without confining: nd7 init.',
+    );
+  layOut(ruleset, input.environment['PATH'] ?? '');
+  mkdirSync(nd7Home, { recursive: true, mode: 0o700 });
+  const built = buildView(ruleset, [nd7Home]);
+  const cwd = realpathSync(input.cwd);
+  if (built.stateOf(cwd) === 'hidden')
+    throw new PrepareError(
+      `the folder that you are in is hidden inside: ${cwd}`,
+      'Change into the project, or allow the folder in your policy.',
+    );
+  const canary = join(realpathSync(nd7Home), `.canary-${randomBytes(8).toString('hex')}`);
+  writeFileSync(canary, randomBytes(32), { mode: 0o600 });
+  const plan: Plan = {
+    userNamespace: input.userNamespace,
+    writableProc: !input.isRoot,
+    stopFront: input.isFront,
+    landlock: 1,
+    cwd,
+    argv: input.argv,
+    environment: environmentInside(ruleset.environment, input.environment),
+    filter: callFilter(architecture),
+    view: built.view,
+    // What an ordinary user may write there is about its own processes: gdb and browsers do.
+    rules: input.isRoot ? built.rules : [...built.rules, { path: '/proc', rights: RIGHTS.writeFile | RIGHTS.truncate }],
+    selfTest: { canary, outside: outsideFolder(ruleset, built) },
+  };
+  return { plan, built, clean: () => rmSync(canary, { force: true }) };
+}
+
+function layOut(ruleset: Ruleset, searched: string): void {
+  for (const { path, ifPrograms } of ruleset.makeFolders)
+    if (ifPrograms === null || ifPrograms.some((name) => isProgram(name, searched)))
+      mkdirSync(path, { recursive: true, mode: 0o700 });
+  for (const { from, to } of ruleset.seeds)
+    if (existsSync(from) && !existsSync(to)) copyFileSync(from, to, constants.COPYFILE_EXCL);
+}
+
+function isProgram(name: string, searched: string): boolean {
+  return searched.split(':').some((folder) => folder.startsWith('/') && existsSync(join(folder, name)));
+}
+
+/** A folder that is read-only inside and, if there is one, writable outside: there an attempt to write says most. */
+function outsideFolder(ruleset: Ruleset, built: Built): string {
+  const folders = [dirname(ruleset.project), ruleset.home, '/usr', '/'].filter(
+    (path) => built.stateOf(path) === 'shown' && realPath(path) === path && statSync(path).isDirectory(),
+  );
+  return folders.find(isWritable) ?? folders[0] ?? '/';
+}
+
+function realPath(path: string): string | undefined {
+  try {
+    return realpathSync(path);
+  } catch {
+    return undefined;
+  }
+}
+
+function isWritable(path: string): boolean {
+  try {
+    accessSync(path, constants.W_OK);
+    return true;
+  } catch {
+    return false;
+  }
+}

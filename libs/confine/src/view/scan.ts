@@ -1,0 +1,112 @@
+import { existsSync, readdirSync, statSync, type Dirent } from 'node:fs';
+import { join } from 'node:path';
+import { foldName, leafAt, maskedPrefix, nameMatches, nodeAt, type ProtectedLeaf, type Ruleset } from '@nd7/policy';
+import { GitFiles } from './git-index.js';
+
+/** Names that exist at the start and that the view has to treat. Paths as they are on disk, found without following links. */
+export interface Found {
+  masked: string[];
+  leaves: { path: string; leaf: ProtectedLeaf }[];
+  /** Git directories: held fast, so that one with other hooks cannot take their place. */
+  gitDirs: string[];
+  /** Folders that were not looked into, because the search had taken its time. */
+  unseen: string[];
+}
+
+/** Folders in which nothing is looked for: other people's packages and git's own store. */
+const SKIPPED = new Set(['node_modules', '.pnpm-store', 'site-packages', '__pycache__', 'objects']);
+/** Folders seen at most in one search: some 100 ms. What lies near the top is seen first. */
+export const MOST_FOLDERS = 20_000;
+
+/** Whether a folder is a git directory, by what it holds. */
+export function isGitDir(folder: string): boolean {
+  const has = (name: string): boolean => existsSync(join(folder, name));
+  return has('HEAD') && ((has('objects') && has('refs')) || has('commondir'));
+}
+
+/** The last components of patterns, to tell most names from those that have to be looked at closely. */
+class Names {
+  readonly #exact = new Set<string>();
+  readonly #wild: string[] = [];
+
+  constructor(patterns: readonly string[]) {
+    for (const pattern of patterns) {
+      const last = foldName(pattern.split('/').at(-1) ?? '');
+      if (last.includes('*')) this.#wild.push(last);
+      else this.#exact.add(last);
+    }
+  }
+
+  mayHave(folded: string): boolean {
+    return this.#exact.has(folded) || this.#wild.some((pattern) => nameMatches(pattern, folded));
+  }
+}
+
+/** Searches the folders that masks and protected names speak of, breadth first. */
+export function scan(ruleset: Ruleset, most = MOST_FOLDERS): Found {
+  const git = new GitFiles();
+  const found: Found = { masked: [], leaves: [], gitDirs: [], unseen: [] };
+  const maskNames = new Names(ruleset.masks.map(({ pattern }) => pattern));
+  const leafNames = new Names(ruleset.leaves.map(({ pattern }) => pattern));
+  const roots = [...ruleset.masks, ...ruleset.leaves].flatMap(({ under }) => under);
+  // The project first: what lies in it is what the session can change.
+  const queue = [...new Set([ruleset.project, ...roots])].filter((root) => root !== '/' && isFolder(root));
+  const seen = new Set<string>();
+  const known = new Map<string, boolean>();
+  const gitDir = (folder: string): boolean => {
+    let answer = known.get(folder);
+    if (answer === undefined) known.set(folder, (answer = isGitDir(folder)));
+    return answer;
+  };
+
+  const visit = (folder: string, entry: Dirent): void => {
+    const path = join(folder, entry.name);
+    const folded = foldName(entry.name);
+    if (maskNames.mayHave(folded) && isMasked(ruleset, path, git)) {
+      found.masked.push(path);
+      return;
+    }
+    if (leafNames.mayHave(folded)) {
+      const leaf = leafAt(ruleset.leaves, path, gitDir);
+      if (leaf !== undefined && !isPointerFolder(leaf, entry)) found.leaves.push({ path, leaf });
+    }
+    if (!entry.isDirectory() || SKIPPED.has(entry.name) || seen.has(path)) return;
+    if (nodeAt(ruleset, path).access.read) queue.push(path);
+  };
+
+  // The queue grows while it is walked.
+  for (const folder of queue) {
+    if (seen.has(folder)) continue;
+    seen.add(folder);
+    if (seen.size > most) {
+      found.unseen.push(folder);
+      continue;
+    }
+    if (gitDir(folder)) found.gitDirs.push(folder);
+    for (const entry of entriesOf(folder)) visit(folder, entry);
+  }
+  return found;
+}
+
+function isMasked(ruleset: Ruleset, path: string, git: GitFiles): boolean {
+  // Sockets, pipes and the like are masked too: a name is a name.
+  return ruleset.masks.some((mask) => maskedPrefix(mask, path, (file) => git.isHeld(file)) === path);
+}
+
+/** `.git` as a folder is a git directory with rules of its own; as a file it points to one. */
+function isPointerFolder(leaf: ProtectedLeaf, entry: Dirent): boolean {
+  return leaf.mediator === 'git-pointer' && entry.isDirectory();
+}
+
+function isFolder(path: string): boolean {
+  return statSync(path, { throwIfNoEntry: false })?.isDirectory() === true;
+}
+
+function entriesOf(folder: string): Dirent[] {
+  try {
+    return readdirSync(folder, { withFileTypes: true });
+  } catch {
+    // What this user cannot list, the agent cannot either.
+    return [];
+  }
+}

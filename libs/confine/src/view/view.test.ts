@@ -1,0 +1,195 @@
+import { execFileSync } from 'node:child_process';
+import { mkdirSync, mkdtempSync, readFileSync, realpathSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import fc from 'fast-check';
+import { Machine } from '../session.fixture.js';
+import { buildView } from './build.js';
+import { parseIndex } from './git-index.js';
+import { resolvePath } from './resolve.js';
+import { isGitDir, scan } from './scan.js';
+import { boundSockets } from './sockets.js';
+
+let base: string;
+beforeAll(() => {
+  base = realpathSync(mkdtempSync(join(tmpdir(), 'nd7-view-')));
+});
+afterAll(() => rmSync(base, { recursive: true, force: true }));
+
+describe('the git index', () => {
+  const repository = (): { git: (...args: string[]) => string; folder: string } => {
+    const folder = mkdtempSync(join(base, 'repo-'));
+    const git = (...args: string[]): string => execFileSync('git', ['-C', folder, ...args], { encoding: 'utf8' });
+    git('init', '-q');
+    for (const name of ['a', 'a.b', 'dir/one', 'dir/one-more', 'dir/öne', 'x'.repeat(200), 'dir2/deep/er/file']) {
+      mkdirSync(join(folder, name, '..'), { recursive: true });
+      writeFileSync(join(folder, name), name);
+    }
+    git('add', '.');
+    return { git, folder };
+  };
+
+  it.each(['2', '3', '4'])('is read as git reads it, version %s', (version) => {
+    const { git, folder } = repository();
+    if (version === '3') {
+      writeFileSync(join(folder, 'later'), 'x');
+      git('add', '--intent-to-add', 'later');
+    } else git('update-index', '--index-version', version);
+    const bytes = readFileSync(join(folder, '.git/index'));
+    expect(bytes.readUInt32BE(4)).toBe(Number(version));
+    const listed = git('ls-files', '-s', '-z')
+      .split('\0')
+      .filter((line) => line !== '')
+      .map((line) => [line.slice(line.indexOf('\t') + 1), line.split(' ')[1]]);
+    expect([...parseIndex(bytes)]).toEqual(listed);
+  });
+
+  it('is refused or read, never followed out of its bytes, whatever it holds', () => {
+    const { folder } = repository();
+    const good = readFileSync(join(folder, '.git/index'));
+    fc.assert(
+      fc.property(
+        fc.array(fc.tuple(fc.nat(good.length - 1), fc.nat(255)), { maxLength: 6 }),
+        fc.nat(good.length),
+        (changes, length) => {
+          const bytes = Buffer.from(good.subarray(0, length));
+          for (const [at, value] of changes) if (at < length) bytes[at] = value;
+          try {
+            return [...parseIndex(bytes).values()].every((id) => typeof id === 'string');
+          } catch (error) {
+            // Errors of Buffer come from outside of the test's realm.
+            return /Error/.test(String(error));
+          }
+        },
+      ),
+      { numRuns: 500 },
+    );
+  });
+});
+
+describe('links', () => {
+  it('lead where the kernel says they lead, and are all named', () => {
+    const name = fc.constantFrom('a', 'b', 'c', 'd');
+    const target = fc.oneof(
+      fc.array(fc.oneof(name, fc.constant('..')), { minLength: 1, maxLength: 4 }).map((parts) => parts.join('/')),
+      fc.array(name, { minLength: 1, maxLength: 3 }).map((parts) => `ROOT/${parts.join('/')}`),
+    );
+    fc.assert(
+      fc.property(
+        fc.array(fc.tuple(fc.array(name, { minLength: 1, maxLength: 3 }), fc.option(target)), { maxLength: 10 }),
+        fc.array(name, { minLength: 1, maxLength: 4 }),
+        (entries, asked) => {
+          const root = mkdtempSync(join(base, 'links-'));
+          try {
+            for (const [parts, to] of entries) {
+              try {
+                if (to === null) mkdirSync(join(root, ...parts), { recursive: true });
+                else symlinkSync(to.replace('ROOT', root), join(root, ...parts));
+              } catch {
+                // Something is there already, or nothing is above it.
+              }
+            }
+            const path = join(root, ...asked);
+            let real: string | undefined;
+            try {
+              real = realpathSync.native(path);
+            } catch {
+              real = undefined;
+            }
+            expect(resolvePath(path)?.path).toBe(real);
+          } finally {
+            rmSync(root, { recursive: true, force: true });
+          }
+        },
+      ),
+      { numRuns: 200 },
+    );
+  });
+
+  it('are given with the path', () => {
+    mkdirSync(join(base, 'target'));
+    symlinkSync('target', join(base, 'one'));
+    symlinkSync('one', join(base, 'two'));
+    expect(resolvePath(join(base, 'two'))).toEqual({
+      path: join(base, 'target'),
+      links: [join(base, 'two'), join(base, 'one')],
+    });
+    expect(resolvePath(join(base, 'two/none'))).toBeUndefined();
+    expect(resolvePath('/')).toEqual({ path: '/', links: [] });
+  });
+});
+
+describe('the search', () => {
+  let machine: Machine;
+  beforeEach(() => {
+    machine = new Machine(undefined);
+  });
+  afterEach(() => machine.close());
+  const below = (name: string): string => join(machine.project, name);
+
+  it('finds names at any depth, in any case, and not among packages', () => {
+    for (const name of [
+      '.envrc',
+      'a/b/.ENVRC',
+      'node_modules/x/.envrc',
+      '.env',
+      'a/.env',
+      'a/.env.example',
+      'node_modules/y/.env',
+    ])
+      machine.file(`project/${name}`);
+    machine.protect('.envrc');
+    machine.mask('**/.env', { exceptTracked: false });
+    const found = scan(machine.ruleset());
+    expect(found.leaves.map(({ path }) => path).sort()).toEqual([below('.envrc'), below('a/b/.ENVRC')]);
+    expect(found.masked.sort()).toEqual([below('.env'), below('a/.env')]);
+    expect(found.unseen).toEqual([]);
+  });
+
+  it('knows git directories by what they hold, whatever they are called', () => {
+    execFileSync('git', ['init', '-q', '--bare', below('some.thing')]);
+    execFileSync('git', ['init', '-q', below('sub')]);
+    mkdirSync(below('fake/.git/hooks'), { recursive: true });
+    machine.protect('hooks', { at: 'git-dir' });
+    const found = scan(machine.ruleset());
+    expect(found.gitDirs.sort()).toEqual([below('some.thing'), below('sub/.git')]);
+    expect(found.leaves.map(({ path }) => path).sort()).toEqual([below('some.thing/hooks'), below('sub/.git/hooks')]);
+    expect(isGitDir(below('fake/.git'))).toBe(false);
+  });
+
+  it('stops after its measure and says what it has not seen', () => {
+    for (let i = 0; i < 30; i++) machine.file(`project/many/${i}/.envrc`);
+    machine.protect('.envrc');
+    const found = scan(machine.ruleset(), 10);
+    expect(found.unseen.length).toBe(22);
+    expect(found.leaves.length).toBe(8);
+    expect(buildView(machine.ruleset(), []).shortfalls).toEqual([]);
+  });
+
+  it('does not follow links, and hides what a masked link leads to unless the project stands on it', () => {
+    const secret = machine.file('keys/one', 'x');
+    symlinkSync(secret, below('.env'));
+    symlinkSync(machine.home, below('.env.home'));
+    symlinkSync(machine.project, below('around'));
+    machine.mask('**/.env*');
+    const { view, found } = buildView(machine.ruleset(), []);
+    expect(found.masked.sort()).toEqual([below('.env'), below('.env.home')]);
+    expect(view.filter(({ kind }) => kind === 'cover').map(({ path }) => path)).toContain(secret);
+    expect(view.some(({ kind, path }) => kind === 'cover' && path === machine.home)).toBe(false);
+  });
+});
+
+describe('sockets that are bound outside', () => {
+  it('are found by the kernel’s table, also with blanks in their names', async () => {
+    const path = join(base, 'a socket.sock');
+    const server = createServer();
+    await new Promise<void>((done) => server.listen(path, done));
+    try {
+      expect(boundSockets()).toContain(path);
+    } finally {
+      server.close();
+    }
+    expect(boundSockets(join(base, 'none'))).toEqual([]);
+  });
+});
