@@ -134,6 +134,7 @@ export class Machine {
       project: this.project,
       tmp: '/tmp',
       files: [node(['/', READ]), ...this.nodes.map(node)],
+      reasons: [node(['/', READ]), ...this.nodes.map(node)],
       masks: this.masks,
       leaves: this.leaves,
       makeFolders: [],

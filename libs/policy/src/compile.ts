@@ -3,7 +3,7 @@ import { utf8 } from '@nd7/entry';
 import { PolicyError } from './failure.js';
 import type { PolicyDocument } from './document.js';
 import { compileEnvironment } from './environment.js';
-import { compileFiles, expandAt } from './files.js';
+import { compileFiles, everyPart, expandAt, withoutRepeats } from './files.js';
 import { compileLeaves, compileMasks } from './names.js';
 import { partsOf } from './parts.js';
 import type { CompileInput, Part, Parts } from './parts.js';
@@ -31,15 +31,17 @@ export function compile(input: CompileInput): { ruleset: Ruleset; notes: Note[] 
   const { places } = input;
   checkPlaces(places);
   const parts = partsOf(input);
+  const reasons = compileFiles(parts, places);
   const ruleset: Ruleset = {
     version: 1,
     home: places.home,
     project: places.project,
     tmp: places.tmp,
-    files: compileFiles(parts, places),
+    files: withoutRepeats(reasons),
+    reasons,
     masks: compileMasks(parts, places),
     leaves: compileLeaves(parts, places),
-    makeFolders: listed(parts.pool, 'makeFolders', (path, source) => ({ path: expandAt(path, places, source) })),
+    makeFolders: foldersToMake(parts, places),
     seeds: parts.pool
       .filter(mayHoldSecrets)
       .flatMap((part) =>
@@ -68,7 +70,7 @@ export function compile(input: CompileInput): { ruleset: Ruleset; notes: Note[] 
 /** BLAKE3 of what a ruleset makes hold, 64 hex digits: two that enforce the same have the same, whoever wrote the rules. */
 export function rulesetHash(ruleset: Ruleset): string {
   const text = JSON.stringify(ruleset, (key, value: unknown) =>
-    ['source', 'why', 'layers', 'layer'].includes(key) ? undefined : value,
+    ['source', 'why', 'reasons', 'layers', 'layer'].includes(key) ? undefined : value,
   );
   return blake3Hex(utf8(text));
 }
@@ -89,15 +91,12 @@ function checkPlaces({ home, project, tmp, nd7Home }: Places): void {
     );
 }
 
-function listed<T extends object>(
-  pool: readonly Part[],
-  key: 'makeFolders',
-  read: (text: string, source: Source) => T,
-): Sourced<T>[] {
-  return pool.filter(mayHoldSecrets).flatMap((part) =>
-    (part.document[key] ?? []).map((text, i) => {
-      const source = part.source([key, i], text);
-      return { ...read(text, source), source };
+function foldersToMake(parts: Parts, places: Places): Ruleset['makeFolders'] {
+  return parts.pool.filter(mayHoldSecrets).flatMap((part) =>
+    (part.document.makeFolders ?? []).map((written, i) => {
+      const { path, ifPrograms } = typeof written === 'string' ? { path: written } : written;
+      const source = part.source(['makeFolders', i], path);
+      return { path: expandAt(path, places, source), ifPrograms: ifPrograms ?? null, source };
     }),
   );
 }
@@ -115,8 +114,7 @@ function setting<T>(parts: Parts, key: Setting, otherwise: T, stricter: (a: T, b
 
 function required(parts: Parts): Sourced<{ property: Property }>[] {
   const all = new Map<Property, Sourced<{ property: Property }>>();
-  const everybody = new Set([...parts.bounds.map(({ part }) => part), ...parts.pool]);
-  for (const part of everybody)
+  for (const part of everyPart(parts))
     for (const [i, property] of (part.document.require ?? []).entries())
       if (!all.has(property)) all.set(property, { property, source: part.source(['require', i], property) });
   return [...all.values()].sort((a, b) => (a.property < b.property ? -1 : 1));
@@ -158,8 +156,7 @@ function withoutEffect(parts: Parts): Note[] {
     text: `"${key}" has an effect in your own policy only`,
     source: part.source([key], ''),
   });
-  const everybody = new Set([...parts.bounds.map(({ part }) => part), ...parts.pool]);
-  return [...everybody].flatMap((part) => [
+  return everyPart(parts).flatMap((part) => [
     ...(mayHoldSecrets(part)
       ? []
       : PERSONAL.filter((key) => part.document[key] !== undefined).map((key) => note(part, key))),

@@ -16,11 +16,17 @@ export interface Facts {
 
 /** The node that decides about a path: that of the longest path above it. `path` is absolute and normal. */
 export function nodeAt(ruleset: Ruleset, path: string): FileNode {
-  const nodes = new Map(ruleset.files.map((node) => [node.path, node]));
-  const node = prefixesOf(path)
-    .reverse()
-    .map((prefix) => nodes.get(prefix))
-    .find((found) => found !== undefined);
+  return nearestNode(ruleset.files, path);
+}
+
+/** Index by path, made once for a list of nodes. */
+const INDEX = new WeakMap<readonly FileNode[], Map<string, FileNode>>();
+
+export function nearestNode(all: readonly FileNode[], path: string): FileNode {
+  const nodes = INDEX.get(all) ?? new Map(all.map((node) => [node.path, node]));
+  INDEX.set(all, nodes);
+  const prefixes = prefixesOf(path).reverse();
+  const node = nodes.get(prefixes.find((prefix) => nodes.has(prefix)) ?? '');
   if (node === undefined) throw new RangeError(`a ruleset without a node for /: ${path}`);
   return node;
 }

@@ -199,7 +199,24 @@ export const PolicyDocument = z
       )
       .optional(),
     protect: ProtectSection.optional(),
-    makeFolders: list('Folders to make before the start where they are missing. Absent or empty: none.').optional(),
+    makeFolders: z
+      .array(
+        z.union([
+          text,
+          z.strictObject({
+            path: text.describe('The folder. Never absent or empty.'),
+            ifPrograms: z
+              .array(text)
+              .min(1)
+              .max(16)
+              .describe('Only where a program of one of these names is on PATH. Absent: always. Never empty.')
+              .optional(),
+          }),
+        ]),
+      )
+      .max(MAX_RULES)
+      .describe('Folders to make before the start where they are missing. Absent or empty: none.')
+      .optional(),
     seeds: z
       .array(
         z.strictObject({

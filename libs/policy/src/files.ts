@@ -1,5 +1,6 @@
 import type { PathRules } from './document.js';
-import type { Parts, Part } from './parts.js';
+import { GROUP } from './parts.js';
+import type { Part, Parts } from './parts.js';
 import { PolicyError } from './failure.js';
 import { comparePaths, expandPath, prefixesOf } from './path.js';
 import type { Places } from './path.js';
@@ -22,39 +23,63 @@ interface Tree {
   otherwise: boolean;
 }
 
-/** The trees that must all allow; the pool's is the first. */
+/** The trees that must all allow; the pool's is the last. */
 type Forest = Readonly<Record<Right, readonly Tree[]>>;
 
-const NOTHING_ALLOWS: Source = { layer: 'fixed', policy: 'nd7', file: null, line: null, text: 'nothing allows it' };
+/** In place of a rule where there is none. */
+export const NOTHING_ALLOWS: Source = {
+  layer: 'fixed',
+  policy: 'nd7',
+  file: null,
+  line: null,
+  text: 'nothing allows it',
+};
 
-/** The file view: nodes where the access changes, parents before what lies under them. */
+/** A node for every path that a rule names, parents before what lies under them. */
 export function compileFiles(parts: Parts, places: Places): FileNode[] {
   const forest = forestOf(parts, places);
   const paths = new Set(['/']);
   for (const trees of Object.values(forest))
     for (const tree of trees) for (const path of tree.rules.keys()) paths.add(path);
+  return [...paths].sort(comparePaths).map((path) => nodeOf(path, forest));
+}
+
+/** Only the nodes where the access changes. */
+export function withoutRepeats(all: readonly FileNode[]): FileNode[] {
   const nodes = new Map<string, FileNode>();
-  for (const path of [...paths].sort(comparePaths)) {
-    const node = nodeOf(path, forest);
-    const above = prefixesOf(path).slice(0, -1).reverse();
+  for (const node of all) {
+    const above = prefixesOf(node.path).slice(0, -1).reverse();
     const parent = nodes.get(above.find((prefix) => nodes.has(prefix)) ?? '');
     if (parent === undefined || RIGHTS.some((right) => parent.access[right] !== node.access[right]))
-      nodes.set(path, node);
+      nodes.set(node.path, node);
   }
   return [...nodes.values()];
 }
 
 /** Rules of a right as a policy has them, in its own order: `write` that is allowed allows `read` too. */
 export function rulesOf(part: Part, right: Right, places: Places, kinds: readonly (keyof PathRules)[]): PathRule[] {
-  const from = (section: Right, kind: keyof PathRules, allow: boolean): PathRule[] =>
-    (part.document.files?.[section]?.[kind] ?? []).map((written, i) => {
-      const source = part.source(['files', section, kind, i], written);
-      return { path: expandAt(written, places, source), allow, part, source };
-    });
   return kinds.flatMap((kind) => [
-    ...from(right, kind, kind !== 'deny'),
-    ...(right === 'read' && kind === 'allow' ? from('write', 'allow', true) : []),
+    ...rulesIn(part, right, kind, places),
+    ...(right === 'read' && kind === 'allow' ? rulesIn(part, 'write', 'allow', places) : []),
   ]);
+}
+
+/** A part belongs to one compilation, and its rules are asked for many times in it. */
+const READ = new WeakMap<Part, Map<string, PathRule[]>>();
+
+function rulesIn(part: Part, right: Right, kind: keyof PathRules, places: Places): PathRule[] {
+  const known = READ.get(part) ?? new Map<string, PathRule[]>();
+  READ.set(part, known);
+  const key = `${right}.${kind}`;
+  let rules = known.get(key);
+  if (rules === undefined) {
+    rules = (part.document.files?.[right]?.[kind] ?? []).map((written, i) => {
+      const source = part.source(['files', right, kind, i], written);
+      return { path: expandAt(written, places, source), allow: kind !== 'deny', part, source };
+    });
+    known.set(key, rules);
+  }
+  return rules;
 }
 
 /** `expandPath`, with the place in the policy in its error. */
@@ -70,24 +95,26 @@ function forestOf(parts: Parts, places: Places): Forest {
   const trees = (right: Right): Tree[] => {
     const rules = (from: readonly Part[], kinds: readonly (keyof PathRules)[]): PathRule[] =>
       from.flatMap((part) => rulesOf(part, right, places, kinds));
-    const ceilings = [...parts.pool, ...parts.bounds.map(({ part }) => part)].filter(
-      (part, i, all) => part.document.files?.[right]?.only !== undefined && all.indexOf(part) === i,
-    );
     return [
-      tree(rules(parts.pool, ['allow', 'deny']), false),
       ...parts.bounds.map(({ part, over }) => tree(rules([part, ...over], ['allow', 'deny']), true)),
-      ...ceilings.map((part) => ceiling(part, right, rules([part], ['only']), rules(overOf(part, parts), ['allow']))),
+      ...everyPart(parts)
+        .filter((part) => part.document.files?.[right]?.only !== undefined)
+        .map((part) => ceiling(part, right, rules([part], ['only']), rules(overCeiling(part, parts), ['allow']))),
+      tree(rules(parts.pool, ['allow', 'deny']), false),
     ];
   };
   return { read: trees('read'), write: trees('write'), exec: trees('exec') };
 }
 
-/** Who may say otherwise than a ceiling: nobody but what a person says to this very session, and not over the team. */
-function overOf(part: Part, parts: Parts): Part[] {
+/** Those who only narrow before the pool, each once. */
+export function everyPart(parts: Parts): Part[] {
+  return [...new Set([...parts.bounds.map(({ part }) => part), ...parts.pool])];
+}
+
+/** Who may say otherwise than a ceiling: what a person says to this very session, if it is said nearer; over the team's nobody. */
+export function overCeiling(part: Part, parts: Parts): Part[] {
   if (part.layer.layer === 'team') return [];
-  return parts.pool.filter(
-    (other) => other.layer.layer === 'grant' || (other.layer.layer === 'session' && other !== part),
-  );
+  return parts.pool.filter((other) => other.group > part.group && other.group >= GROUP.session);
 }
 
 function ceiling(part: Part, right: Right, only: PathRule[], over: PathRule[]): Tree {
@@ -120,15 +147,24 @@ export function sourceKey(source: Source): string {
 }
 
 function nodeOf(path: string, forest: Forest): FileNode {
-  const read = verdictAt(path, forest.read);
-  const write = verdictAt(path, forest.write);
-  const exec = verdictAt(path, forest.exec);
-  const needsRead = (verdict: Verdict): Verdict => (read.allow ? verdict : read);
+  const [read, write, exec] = [
+    verdictAt(path, forest.read),
+    verdictAt(path, forest.write),
+    verdictAt(path, forest.exec),
+  ];
+  const readFirst = (verdict: Verdict): Verdict =>
+    read.allow ? verdict : verdict.allow || isFinal(read.source) || !isFinal(verdict.source) ? read : verdict;
+  const [mayWrite, mayExec] = [readFirst(write), readFirst(exec)];
   return {
     path,
-    access: { read: read.allow, write: needsRead(write).allow, exec: needsRead(exec).allow },
-    why: { read: read.source, write: needsRead(write).source, exec: needsRead(exec).source },
+    access: { read: read.allow, write: mayWrite.allow, exec: mayExec.allow },
+    why: { read: read.source, write: mayWrite.source, exec: mayExec.source },
   };
+}
+
+/** Whether nobody at this machine can say otherwise. */
+export function isFinal(source: Source): boolean {
+  return source.layer === 'team' || (source.layer === 'fixed' && source.text !== NOTHING_ALLOWS.text);
 }
 
 interface Verdict {
@@ -136,13 +172,13 @@ interface Verdict {
   source: Source;
 }
 
-/** All trees must allow; the first that does not is the reason, else the pool's rule. */
+/** All trees must allow. Of several denials the one named is that which most is needed to lift: nobody's, then a ceiling's, then the pool's. */
 function verdictAt(path: string, trees: readonly Tree[]): Verdict {
   const prefixes = prefixesOf(path).reverse();
   const verdicts = trees.map(({ rules, otherwise }): Verdict => {
     const rule = rules.get(prefixes.find((prefix) => rules.has(prefix)) ?? '');
-    return rule ?? { allow: otherwise, source: NOTHING_ALLOWS };
+    return { allow: rule?.allow ?? otherwise, source: rule?.source ?? NOTHING_ALLOWS };
   });
-  const { allow, source } = verdicts.find((verdict) => !verdict.allow) ?? (verdicts[0] as Verdict);
-  return { allow, source };
+  const denials = verdicts.filter((verdict) => !verdict.allow);
+  return denials.find(({ source }) => isFinal(source)) ?? denials[0] ?? (verdicts.at(-1) as Verdict);
 }

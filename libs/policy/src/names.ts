@@ -15,8 +15,9 @@ type MaskRule = Exclude<NonNullable<PolicyDocument['masks']>[number], string>;
 /** All masks, of the pool and of those who only narrow; each with what has been named in spite of it by somebody who may. */
 export function compileMasks(parts: Parts, places: Places): Mask[] {
   return everybody(parts).flatMap(({ part, over }) => {
+    if (part.document.masks === undefined) return [];
     const named = over.flatMap((other) => rulesOf(other, 'read', places, ['allow'])).filter((rule) => rule.allow);
-    return (part.document.masks ?? []).map((written, i) => {
+    return part.document.masks.map((written, i) => {
       const rule: MaskRule = typeof written === 'string' ? { pattern: written } : written;
       const source = part.source(['masks', i], rule.pattern);
       const mask: Mask = {
@@ -63,10 +64,9 @@ export function maskedPrefix(
   path: string,
   tracked: (path: string) => boolean = () => false,
 ): string | undefined {
-  const pattern = parsePattern(mask.pattern, { deep: true });
-  const except = mask.except.map((text) => parsePattern(text, { deep: true }));
+  const { pattern, except } = componentsIn(mask);
   for (const under of mask.under) {
-    if (!isWithin(path, under) || path === under) continue;
+    if (path === under || !isWithin(path, under)) continue;
     const names = componentsOf(path).slice(componentsOf(under).length);
     for (let length = 1; length <= names.length; length++) {
       const some = names.slice(0, length);
@@ -80,6 +80,18 @@ export function maskedPrefix(
   return undefined;
 }
 
+/** A mask's patterns, split once. */
+const SPLIT = new WeakMap<Mask, { pattern: string[]; except: string[][] }>();
+
+function componentsIn(mask: Mask): { pattern: string[]; except: string[][] } {
+  const known = SPLIT.get(mask) ?? {
+    pattern: mask.pattern.split('/'),
+    except: mask.except.map((text) => text.split('/')),
+  };
+  SPLIT.set(mask, known);
+  return known;
+}
+
 /** All protected names. A person releases them by name, or lets one place out by naming it for writing. */
 export function compileLeaves(parts: Parts, places: Places): ProtectedLeaf[] {
   const writes = (from: readonly Part[]): PathRule[] =>
@@ -91,6 +103,7 @@ export function compileLeaves(parts: Parts, places: Places): ProtectedLeaf[] {
   ]);
   const released = new Set(persons.flatMap((part) => part.document.protect?.release ?? []));
   return everybody(parts).flatMap(({ part, over }) => {
+    if (part.document.protect === undefined) return [];
     const narrowing = parts.bounds.some((bound) => bound.part === part);
     const named = writes(over.filter((other) => other.group >= GROUP.user && other !== part)).map(({ path }) => path);
     return namesOf(part)
@@ -170,12 +183,15 @@ function leafPattern(pattern: string): string {
   return pattern;
 }
 
+const REASONS = new Map(
+  [...REFUSED, ...RECORDED].flatMap(({ names, because }) => names.map((name) => [name, because] as const)),
+);
+
 /** A name for which somebody has said why; else that a policy says so. */
 function reasonFor(name: string, treatment: LeafTreatment): string {
-  const known = [...REFUSED, ...RECORDED].find(({ names }) => names.includes(name));
-  if (known !== undefined) return known.because;
-  if (treatment === 'mediate') return 'some of what it can say runs commands';
-  return 'a policy protects it';
+  return (
+    REASONS.get(name) ?? (treatment === 'mediate' ? 'some of what it can say runs commands' : 'a policy protects it')
+  );
 }
 
 /** Whether a folder is called as a git directory is, for those who cannot look into it. */
@@ -212,25 +228,34 @@ export function leafMatch(leaf: ProtectedLeaf, path: string, isGitDir: (folder: 
 
 const STRICTNESS: Readonly<Record<LeafTreatment, number>> = { refuse: 2, mediate: 1, record: 0 };
 
-/** The leaf that decides about a path: the deepest match, then the strictest treatment; undefined where none protects it. */
+/**
+ * The leaf that decides about a path, undefined where none protects it. Among what the person's own layers say the deepest match decides,
+ * then the strictest treatment; what a team, a project or nd7 itself says stands for itself, and the strictest of all holds.
+ */
 export function leafAt(
   leaves: readonly ProtectedLeaf[],
   path: string,
   isGitDir: (folder: string) => boolean = looksLikeGitDir,
 ): ProtectedLeaf | undefined {
-  let best: { leaf: ProtectedLeaf; depth: number } | undefined;
+  const deepest = new Map<string, { leaf: ProtectedLeaf; depth: number }>();
   for (const leaf of leaves) {
     const depth = leafMatch(leaf, path, isGitDir);
     if (depth === 0) continue;
+    const voice = BY_THEMSELVES.includes(leaf.source.layer) ? leaf.source.layer : 'person';
+    const known = deepest.get(voice);
     if (
-      best === undefined ||
-      depth > best.depth ||
-      (depth === best.depth && STRICTNESS[leaf.treatment] > STRICTNESS[best.leaf.treatment])
+      known === undefined ||
+      depth > known.depth ||
+      (depth === known.depth && STRICTNESS[leaf.treatment] > STRICTNESS[known.leaf.treatment])
     )
-      best = { leaf, depth };
+      deepest.set(voice, { leaf, depth });
   }
-  return best?.leaf;
+  return [...deepest.values()]
+    .map(({ leaf }) => leaf)
+    .sort((a, b) => STRICTNESS[b.treatment] - STRICTNESS[a.treatment])[0];
 }
+
+const BY_THEMSELVES: readonly string[] = ['fixed', 'team', 'project'];
 
 export function unique(paths: readonly string[]): string[] {
   return [...new Set(paths)].sort();

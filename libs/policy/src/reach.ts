@@ -1,7 +1,7 @@
 import { SOCKETS } from './builtin/index.js';
 import type { PolicyDocument } from './document.js';
 import { PolicyError } from './failure.js';
-import { expandAt, outranks, sourceKey } from './files.js';
+import { everyPart, expandAt, outranks, overCeiling, sourceKey } from './files.js';
 import { parseHost, parseHostRule, parsePortRange } from './host.js';
 import type { Part, Parts } from './parts.js';
 import { GROUP } from './parts.js';
@@ -40,22 +40,18 @@ function boundsOf(parts: Parts): HostBound[] {
       otherwise: 'allow',
       rules: settle([part, ...over].flatMap((other) => hostRules(other, ['allow', 'deny']))),
     }));
-  const ceilings = new Set(
-    [...parts.pool, ...parts.bounds.map(({ part }) => part)].filter(
-      (part) => part.document.network?.only !== undefined,
-    ),
-  );
   return [
     ...narrowing,
-    ...[...ceilings].map((part): HostBound => {
-      const over =
-        part.layer.layer === 'team' ? [] : parts.pool.filter((other) => other.group >= GROUP.session && other !== part);
-      return {
+    ...everyPart(parts)
+      .filter((part) => part.document.network?.only !== undefined)
+      .map((part): HostBound => ({
         layer: part.layer,
         otherwise: 'deny',
-        rules: settle([...hostRules(part, ['only']), ...over.flatMap((other) => hostRules(other, ['allow']))]),
-      };
-    }),
+        rules: settle([
+          ...hostRules(part, ['only']),
+          ...overCeiling(part, parts).flatMap((other) => hostRules(other, ['allow'])),
+        ]),
+      })),
   ];
 }
 
@@ -92,7 +88,7 @@ function settle(rules: readonly Ranked[]): HostRule[] {
   for (const rule of rules) {
     const key = `${rule.host} ${rule.ports.from}-${rule.ports.to}`;
     const known = standing.get(key);
-    if (known === undefined || outranks(rule, known)) standing.set(key, rule);
+    if (known === undefined || stands(rule, known)) standing.set(key, rule);
   }
   return [...standing.entries()]
     .sort(([a], [b]) => (a < b ? -1 : 1))
@@ -104,6 +100,15 @@ function settle(rules: readonly Ranked[]): HostRule[] {
       privateAddresses,
       source,
     }));
+}
+
+/** Of one policy's two rules that only differ in how, the stricter manner. */
+function stands(rule: Ranked, other: Ranked): boolean {
+  if (rule.part.rank === other.part.rank && rule.allow === other.allow) {
+    if (rule.raw !== other.raw) return !rule.raw;
+    if (rule.privateAddresses !== other.privateAddresses) return !rule.privateAddresses;
+  }
+  return outranks(rule, other);
 }
 
 function portRules(part: Part, kind: 'listen' | 'loopback'): Sourced<PortRange>[] {

@@ -18,12 +18,17 @@ export interface Ruleset {
    * access of its path and of everything below, down to the next node. The first node is always `/`.
    */
   files: FileNode[];
+  /** The same with a node for every path that a rule names, also where its access is that of the folder above: for explaining only. */
+  reasons: FileNode[];
   /** Names that are masked wherever they turn up in the folders named, whenever they are made. */
   masks: Mask[];
   /** Names in writable folders that something outside will run or trust later. */
   leaves: ProtectedLeaf[];
-  /** Writable folders that are made before the start where they are missing (0700): a missing folder cannot be bound. */
-  makeFolders: Sourced<{ path: string }>[];
+  /**
+   * Writable folders that are made before the start where they are missing (0700): a missing folder cannot be bound. Only where a program of
+   * one of the names is on PATH; null: always.
+   */
+  makeFolders: Sourced<{ path: string; ifPrograms: string[] | null }>[];
   /** Files to copy before the start where `to` is missing and `from` is there (an agent's state that moves with CLAUDE_CONFIG_DIR). */
   seeds: Sourced<{ from: string; to: string }>[];
 

@@ -60,7 +60,6 @@ const offline: PolicyDocument = {
     'files.write',
     'files.read',
     'network.protocols',
-    'sockets.pathname',
     'processes.signal',
     'processes.inspect',
     'terminal.input',

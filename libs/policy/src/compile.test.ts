@@ -1,0 +1,330 @@
+import fc from 'fast-check';
+import { compile, rulesetHash } from './compile.js';
+import { accessAt, decideHost, nodeAt, writableRoots } from './decide.js';
+import { RIGHTS } from './files.js';
+import type { Host } from './host.js';
+import { parseHost } from './host.js';
+import { leafAt } from './names.js';
+import { comparePaths, prefixesOf } from './path.js';
+import { PLACES, plainlyAllowed, someDocument, someInput, somePath, turned } from './policies.fixture.js';
+import { builtinPolicy } from './read.js';
+import type { CompileInput } from './parts.js';
+import type { Ruleset } from './ruleset.js';
+import { passes } from './environment.js';
+import { why } from './why.js';
+
+const rulesetOf = (input: CompileInput): Ruleset => compile(input).ruleset;
+const hosts = [
+  'a.test',
+  'b.a.test',
+  'c.b.a.test',
+  'x.test',
+  'other.example',
+  '192.0.2.1',
+  '10.0.0.1',
+  '2001:db8::1',
+].map((text) => parseHost(text) as Host);
+const ports = [1, 80, 443, 450, 510, 65_535];
+const variables = ['A', 'B_KEY', 'C1', 'D'];
+const STRICT = { refuse: 3, mediate: 2, record: 1 };
+
+describe('the compiled rules', () => {
+  it('say of every path what a plain reading of the policies says', () => {
+    fc.assert(
+      fc.property(
+        someInput.map((input) => ({
+          ...input,
+          user: input.user && { ...input.user, document: { ...input.user.document, extends: [] } },
+        })),
+        fc.array(somePath, { minLength: 5, maxLength: 20 }),
+        (input, paths) => {
+          const ruleset = rulesetOf(input);
+          for (const path of paths)
+            for (const right of RIGHTS)
+              expect([path, right, nodeAt(ruleset, path).access[right]]).toEqual([
+                path,
+                right,
+                plainlyAllowed(input, right, path),
+              ]);
+        },
+      ),
+      { numRuns: 150 },
+    );
+  });
+
+  it('do not depend on the order of rules in a policy', () => {
+    fc.assert(
+      fc.property(someInput, fc.array(somePath, { maxLength: 10 }), (input, paths) => {
+        const [one, other] = [rulesetOf(input), rulesetOf(turned(input))];
+        expect(other.files).toEqual(one.files.map((node) => ({ ...node, why: expect.anything() as never })));
+        for (const path of paths) expect(accessAt(other, path)).toEqual(accessAt(one, path));
+        for (const path of paths)
+          expect(leafAt(other.leaves, path)?.treatment).toBe(leafAt(one.leaves, path)?.treatment);
+        for (const host of hosts)
+          for (const port of ports) {
+            const [a, b] = [decideHost(one.network, host, port), decideHost(other.network, host, port)];
+            expect([b.allow, b.raw, b.privateAddresses]).toEqual([a.allow, a.raw, a.privateAddresses]);
+          }
+        expect(other.sockets.map(({ path }) => path)).toEqual(one.sockets.map(({ path }) => path));
+        for (const name of variables) expect(passes(other.environment, name)).toBe(passes(one.environment, name));
+      }),
+      { numRuns: 100 },
+    );
+  });
+
+  it('stand in one order: parents before children, every path once, none that changes nothing', () => {
+    fc.assert(
+      fc.property(someInput, (input) => {
+        const { files } = rulesetOf(input);
+        expect(files[0]?.path).toBe('/');
+        for (let i = 1; i < files.length; i++) expect(comparePaths(files[i - 1]!.path, files[i]!.path)).toBeLessThan(0);
+        const byPath = new Map(files.map((node) => [node.path, node]));
+        for (const { path, access } of files.slice(1)) {
+          const parent = prefixesOf(path)
+            .slice(0, -1)
+            .reverse()
+            .map((prefix) => byPath.get(prefix))
+            .find((node) => node !== undefined);
+          expect(parent?.access).not.toEqual(access);
+          if (!access.read) expect(access).toEqual({ read: false, write: false, exec: false });
+        }
+      }),
+      { numRuns: 100 },
+    );
+  });
+
+  it('are the same, to the hash, for the same input', () => {
+    fc.assert(
+      fc.property(someInput, (input) => {
+        expect(rulesetHash(rulesetOf(input))).toBe(rulesetHash(rulesetOf(input)));
+      }),
+      { numRuns: 20 },
+    );
+  });
+});
+
+/** That `narrow` allows nothing which `wide` does not. */
+function expectNoWider(narrow: Ruleset, wide: Ruleset, paths: readonly string[]): void {
+  for (const path of paths) {
+    const [less, more] = [accessAt(narrow, path), accessAt(wide, path)];
+    for (const right of RIGHTS) if (less[right]) expect([path, right, more[right]]).toEqual([path, right, true]);
+    const [held, holds] = [leafAt(wide.leaves, path), leafAt(narrow.leaves, path)];
+    if (held !== undefined && less.write)
+      expect([path, STRICT[holds?.treatment ?? 'record'] >= STRICT[held.treatment]]).toEqual([path, true]);
+  }
+  for (const host of hosts)
+    for (const port of ports) {
+      const [less, more] = [decideHost(narrow.network, host, port), decideHost(wide.network, host, port)];
+      expect([
+        host,
+        port,
+        less.allow && !more.allow,
+        less.raw && !more.raw,
+        less.privateAddresses && !more.privateAddresses,
+      ]).toEqual([host, port, false, false, false]);
+    }
+  const subset = (a: readonly unknown[], b: readonly unknown[]): void => {
+    const known = new Set(b.map((item) => JSON.stringify(item)));
+    expect(a.filter((item) => !known.has(JSON.stringify(item)))).toEqual([]);
+  };
+  subset(
+    narrow.sockets.map(({ path }) => path),
+    wide.sockets.map(({ path }) => path),
+  );
+  for (const kind of ['listen', 'loopback'] as const) subset(narrow.network[kind], wide.network[kind]);
+  subset(narrow.environment.set, wide.environment.set);
+  for (const name of variables)
+    expect([name, passes(narrow.environment, name) && !passes(wide.environment, name)]).toEqual([name, false]);
+  subset(wide.required, narrow.required);
+  expect(narrow.weakestTier <= wide.weakestTier).toBe(true);
+  expect(narrow.privateTmp || !wide.privateTmp).toBe(true);
+  expect(narrow.recording === 'required' || wide.recording === 'best-effort').toBe(true);
+  expect(narrow.patterns === 'strict' || wide.patterns === 'names').toBe(true);
+  for (const key of ['makeFolders', 'seeds'] as const) subset(narrow[key], wide[key]);
+  subset(narrow.network.credentials, wide.network.credentials);
+}
+
+describe('an untrusted project', () => {
+  it('never widens anything', () => {
+    fc.assert(
+      fc.property(
+        someInput,
+        someDocument,
+        fc.array(somePath, { minLength: 5, maxLength: 20 }),
+        (input, document, paths) => {
+          const without = rulesetOf({ ...input, project: null });
+          const narrowed = rulesetOf({
+            ...input,
+            project: { policy: builtinPolicy('project', document), trusted: false },
+          });
+          expectNoWider(narrowed, without, paths);
+        },
+      ),
+      { numRuns: 150 },
+    );
+  });
+
+  it('is told what it asks for in vain', () => {
+    const policy = builtinPolicy('project', {
+      nd7: 1,
+      files: { write: { allow: ['~/other'] } },
+      network: { allow: ['a.test'] },
+      environment: { set: { X: '1' } },
+      seeds: [{ from: '~/.ssh/id', to: './x' }],
+      credentials: [{ name: 'x', hosts: ['a.test'], way: 'terminate', from: { command: ['x'] } }],
+    });
+    const { ruleset, notes } = compile({ ...defaults, project: { policy, trusted: false } });
+    expect(notes.filter(({ kind }) => kind === 'asks').map(({ source }) => source.text)).toEqual([
+      'files.write.allow: ~/other',
+      'network.allow: a.test',
+      'environment.set.X: X',
+    ]);
+    expect(notes.filter(({ kind }) => kind === 'without-effect').map(({ text }) => text)).toEqual([
+      '"credentials" has an effect in your own policy only',
+      '"seeds" has an effect in your own policy only',
+    ]);
+    expect(ruleset.network.credentials).toEqual([]);
+    expect(ruleset.seeds).toEqual([]);
+  });
+});
+
+describe('a team’s policy', () => {
+  it('is loosened by nobody: what it denies is denied, whoever allows it', () => {
+    fc.assert(
+      fc.property(
+        someInput,
+        someDocument,
+        fc.array(somePath, { minLength: 5, maxLength: 20 }),
+        (input, document, paths) => {
+          const team = builtinPolicy('team', document);
+          const all = rulesetOf({ ...input, team });
+          // The team alone over everything: what is missing here the team has taken.
+          const open = builtinPolicy('user', {
+            nd7: 1,
+            extends: [],
+            files: { read: { allow: ['/'] }, write: { allow: ['/'] }, exec: { allow: ['/'] } },
+            network: { allow: [{ host: '*:*', raw: true, privateAddresses: true }] },
+          });
+          const alone = rulesetOf({
+            ...input,
+            user: open,
+            project: null,
+            session: { profile: null, packs: [], policy: null },
+            grants: [],
+            team,
+          });
+          for (const path of paths)
+            for (const right of RIGHTS)
+              if (accessAt(all, path)[right])
+                expect([path, right, accessAt(alone, path)[right]]).toEqual([path, right, true]);
+          for (const host of hosts.filter(({ kind }) => kind === 'name'))
+            for (const port of ports)
+              if (decideHost(all.network, host, port).allow)
+                expect([host, port, decideHost(alone.network, host, port).allow]).toEqual([host, port, true]);
+          for (const { property } of alone.required)
+            expect(all.required.map((row) => row.property)).toContain(property);
+          if (document.weakestTier !== undefined) expect(all.weakestTier <= document.weakestTier).toBe(true);
+          if (document.recording === 'required') expect(all.recording).toBe('required');
+        },
+      ),
+      { numRuns: 150 },
+    );
+  });
+});
+
+describe('nd7’s own home', () => {
+  it('is hidden whatever anybody allows', () => {
+    fc.assert(
+      fc.property(someInput, somePath, (input, path) => {
+        expect(accessAt(rulesetOf(input), `/h/.nd7${path === '/' ? '' : path}`)).toEqual({
+          read: false,
+          write: false,
+          exec: false,
+        });
+      }),
+      { numRuns: 100 },
+    );
+  });
+});
+
+describe('why', () => {
+  it('agrees with the rules about every path, and names a rule that the policies have', () => {
+    fc.assert(
+      fc.property(someInput, fc.array(somePath, { minLength: 5, maxLength: 20 }), (input, paths) => {
+        const ruleset = rulesetOf(input);
+        for (const path of paths)
+          for (const about of RIGHTS) {
+            const answer = why(ruleset, { about, path });
+            const leaf = about === 'write' ? leafAt(ruleset.leaves, path) : undefined;
+            const may = accessAt(ruleset, path)[about];
+            expect([path, about, answer.outcome !== 'denied']).toEqual([
+              path,
+              about,
+              may && leaf?.treatment !== 'refuse',
+            ]);
+            expect(answer.source).not.toBeNull();
+            for (const way of answer.instead) {
+              if (way.kind === 'use' && way.what.startsWith('/') && about !== 'read')
+                expect(accessAt(ruleset, way.what)[about === 'exec' ? 'exec' : 'write'] || answer.by === 'mask').toBe(
+                  true,
+                );
+            }
+          }
+      }),
+      { numRuns: 150 },
+    );
+  });
+
+  it('agrees with the rules about every host', () => {
+    fc.assert(
+      fc.property(someInput, (input) => {
+        const ruleset = rulesetOf(input);
+        for (const host of hosts)
+          for (const port of ports) {
+            const authority = `${host.host.includes(':') ? `[${host.host}]` : host.host}:${port}`;
+            const answer = why(ruleset, { about: 'host', authority });
+            expect([authority, answer.outcome]).toEqual([
+              authority,
+              decideHost(ruleset.network, host, port).allow ? 'allowed' : 'denied',
+            ]);
+          }
+      }),
+      { numRuns: 100 },
+    );
+  });
+
+  it('names the smallest grant that would do, and with it the thing is allowed', () => {
+    fc.assert(
+      fc.property(someInput, somePath, fc.constantFrom('read' as const, 'write' as const), (input, path, about) => {
+        const answer = why(rulesetOf(input), { about, path });
+        const grant = answer.instead.find((way) => way.kind === 'grant')?.grant;
+        if (grant === undefined || (grant.right !== 'read' && grant.right !== 'write')) return;
+        const document = { nd7: 1 as const, files: { [grant.right]: { allow: [grant.what] } } };
+        const widened = rulesetOf({ ...input, grants: [...input.grants, builtinPolicy('grant', document)] });
+        const after = why(widened, { about, path });
+        // What the team, a mask of the team or nd7 itself holds stays held; that is said instead of a grant wherever it is the reason.
+        if (after.outcome === 'denied') expect(['team', 'fixed', 'grant']).toContain(after.source?.layer);
+      }),
+      { numRuns: 150 },
+    );
+  });
+});
+
+const defaults: CompileInput = {
+  places: PLACES,
+  user: null,
+  project: null,
+  team: null,
+  session: { profile: null, packs: [], policy: null },
+  grants: [],
+  files: new Map(),
+};
+
+describe('the roots of what may be written', () => {
+  it('are the outermost writable folders', () => {
+    const roots = writableRoots(rulesetOf(defaults));
+    expect(roots).toContain('/h/p');
+    expect(roots).toContain('/t');
+    expect(roots).not.toContain('/h');
+  });
+});

@@ -1,0 +1,93 @@
+/// <reference path="../../entry/src/platform.d.ts" />
+
+import { componentsOf, isNormal, isWithin, joinPath } from './path.js';
+
+/** Files in which git says where another folder is. */
+export type PointerKind =
+  /** `.git` as a file, in a linked worktree or a submodule: `gitdir: PATH`. */
+  | 'dot-git'
+  /** `commondir` in the git directory of a worktree: where hooks and configuration are. */
+  | 'commondir'
+  /** `gitdir` in the git directory of a worktree: where its `.git` file is. */
+  | 'gitdir';
+
+export interface Pointer {
+  kind: PointerKind;
+  /** Absolute path of the file. */
+  at: string;
+  /** Its content; null where it is not there. */
+  before: Uint8Array | null;
+  after: Uint8Array;
+}
+
+/** The longest path that git takes, and the words before it. */
+const MAX_LENGTH = 4_200;
+
+/**
+ * Whether git may be told so: a pointer is made for a folder of a repository that is known (`gitDirs`, absolute: `.git` of the project and of
+ * clones in it), and never turned to another one. A `.git` file leads to `worktrees/x` or `modules/x` of such a repository, a `commondir`
+ * to the repository it lies in, a `gitdir` to a `.git` below a writable folder (`roots`).
+ */
+export function mayPoint(
+  pointer: Pointer,
+  gitDirs: readonly string[],
+  roots: readonly string[],
+): { allow: boolean; target: string | null } {
+  const target = targetOf(pointer.kind, pointer.at, pointer.after);
+  if (target === null) return { allow: false, target };
+  if (pointer.before !== null) {
+    const was = targetOf(pointer.kind, pointer.at, pointer.before);
+    if (was !== null && was !== target) return { allow: false, target };
+  }
+  return { allow: leadsHome(pointer, target, gitDirs, roots), target };
+}
+
+function leadsHome(
+  { kind, at }: Pointer,
+  target: string,
+  gitDirs: readonly string[],
+  roots: readonly string[],
+): boolean {
+  switch (kind) {
+    case 'dot-git':
+      return gitDirs.some(
+        (dir) =>
+          isWithin(target, dir) &&
+          /^(worktrees|modules)$/.test(componentsOf(target)[componentsOf(dir).length] ?? '') &&
+          target.split('/').length > dir.split('/').length + 1,
+      );
+    case 'commondir':
+      return gitDirs.includes(target) && isWithin(at, joinPath(target, 'worktrees'));
+    case 'gitdir':
+      return (
+        target.endsWith('/.git') &&
+        roots.some((root) => isWithin(target, root)) &&
+        gitDirs.some((dir) => isWithin(at, joinPath(dir, 'worktrees')))
+      );
+  }
+}
+
+/** The folder a pointer means, absolute and normal; null for what git would not take, or what is no UTF-8. */
+function targetOf(kind: PointerKind, at: string, content: Uint8Array): string | null {
+  if (content.length > MAX_LENGTH) return null;
+  const text = decode(content);
+  const said =
+    kind === 'dot-git' ? /^gitdir: ([^\n]+)\n?$/.exec(text ?? '')?.[1] : /^([^\n]+)\n?$/.exec(text ?? '')?.[1];
+  if (said === undefined || said.endsWith('\r')) return null;
+  const parts = said.startsWith('/') ? [] : componentsOf(at).slice(0, -1);
+  for (const part of said.split('/')) {
+    if (part === '..') {
+      if (parts.pop() === undefined) return null;
+    } else if (part !== '' && part !== '.') parts.push(part);
+  }
+  const path = `/${parts.join('/')}`;
+  return isNormal(path) ? path : null;
+}
+
+function decode(bytes: Uint8Array): string | null {
+  try {
+    return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes);
+  } catch {
+    return null;
+  }
+}
