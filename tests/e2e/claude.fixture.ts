@@ -14,6 +14,7 @@ import {
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { python, referenceVerdict } from '@nd7/testing';
 
 const REPOSITORY = join(import.meta.dirname, '../..');
 const BIN = join(REPOSITORY, 'apps/agent/bin/nd7.js');
@@ -41,10 +42,6 @@ export function findClient(): { path: string } | { problem: string } {
 }
 
 export const has = (program: string): boolean => spawnSync('sh', ['-c', `command -v ${program}`]).status === 0;
-
-/** The interpreter itself: what is called python3 may be a slow wrapper. Empty where there is none. */
-const PYTHON =
-  spawnSync('python3', ['-c', 'import sys; print(sys.executable)'], { encoding: 'utf8' }).stdout?.trim() ?? '';
 
 export interface Entry {
   seq: number;
@@ -185,22 +182,9 @@ export class World {
       entries: number;
       reason?: string;
     };
-    const folder = join(this.nd7Home, 'sessions', session);
-    if (PYTHON !== '') {
-      const reference = spawnSync(
-        PYTHON,
-        [
-          join(REPOSITORY, 'tests/reference/nd7ref.py'),
-          'verify',
-          session,
-          join(folder, 'log.jsonl'),
-          '--head',
-          join(folder, 'head.json'),
-        ],
-        { encoding: 'utf8' },
-      );
-      if ((reference.status === 0) !== (report.verdict === 'intact'))
-        throw new Error(`nd7ref.py: ${reference.stdout}${reference.stderr}`);
+    if (python() !== '') {
+      const reference = referenceVerdict(session, join(this.nd7Home, 'sessions', session));
+      if (reference.verdict !== report.verdict) throw new Error(`nd7ref.py: ${reference.text}`);
     }
     return report;
   }

@@ -1,4 +1,3 @@
-import { spawnSync } from 'node:child_process';
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -6,6 +5,7 @@ import { createKernel } from '@nd7/blake3';
 import { walk, type WalkResult } from '@nd7/chain';
 import { readEntry, type EntryView } from '@nd7/entry';
 import { verifySignatures } from '@nd7/signing';
+import { referenceVerdict } from '@nd7/testing';
 import { readHead } from './read.js';
 import type { JournalDraft } from './journal.js';
 import { openHome, type Home } from './home.js';
@@ -64,9 +64,8 @@ export async function expectIntact(home: Home, session: string, reference = fals
     at: undefined,
   });
   if (reference) {
-    const program = join(import.meta.dirname, '../../../tests/reference/nd7ref.py');
-    const said = spawnSync('python3', [program, 'verify', session, home.logFile(session)], { encoding: 'utf8' });
-    expect(said.stdout + said.stderr).toContain(`intact: ${result.entries} entries, head ${result.head}`);
+    const said = referenceVerdict(session, home.sessionDir(session));
+    expect(said.text).toContain(`intact: ${result.entries} entries, head ${result.head}`);
   }
   return result;
 }
@@ -81,6 +80,3 @@ export function sessionFiles(home: Home, session: string): string[] {
 
 /** The built lib, for child processes; the `test` target builds it first. */
 export const DIST = `file://${join(import.meta.dirname, '../dist/index.js')}`;
-
-/** Python for the reference; tests that want it are skipped by name where there is none. */
-export const hasPython = spawnSync('python3', ['-c', '1']).status === 0;

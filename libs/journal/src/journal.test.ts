@@ -2,19 +2,10 @@ import { readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { blake3Hex } from '@nd7/blake3';
 import { readEntry } from '@nd7/entry';
+import { python } from '@nd7/testing';
 import { readBlob, writeBlobs } from './blobs.js';
 import { realDisk, type Disk } from './disk.js';
-import {
-  data,
-  draft,
-  entries,
-  expectIntact,
-  freshHome,
-  hasPython,
-  keyFiles,
-  log,
-  removeHomes,
-} from './journal.fixture.js';
+import { data, draft, entries, expectIntact, freshHome, keyFiles, log, removeHomes } from './journal.fixture.js';
 import { openSession } from './open.js';
 import { readHead, SessionReader } from './read.js';
 
@@ -250,7 +241,7 @@ describe('seals', () => {
     await expectIntact(home, 's');
   });
 
-  (hasPython ? it : it.skip)('satisfy the reference checker (nd7ref.py, needs python3)', async () => {
+  (python() !== '' ? it : it.skip)('satisfy the reference checker (nd7ref.py, needs python3)', async () => {
     const home = freshHome();
     const journal = await openSession(home, 's');
     await journal.append(Array.from({ length: 300 }, () => draft()));

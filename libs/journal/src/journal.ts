@@ -32,7 +32,10 @@ export interface JournalParts {
   continues?: Continues;
 }
 
-type Operation = { kind: 'append'; drafts: readonly JournalDraft[] } | { kind: 'seal' };
+type Operation = { kind: 'append'; drafts: readonly JournalDraft[]; amend?: Amend } | { kind: 'seal' };
+
+/** Changes drafts once nobody else can append any more: what it reads of the log then is what they will follow. Their blobs stay as they are. */
+type Amend = (drafts: readonly JournalDraft[]) => readonly JournalDraft[];
 
 interface Waiting {
   operation: Operation;
@@ -122,13 +125,17 @@ export class Journal {
   }
 
   /**
-   * Appends entries, all of one call next to each other unless a seal falls due between them. With `sync` it resolves when they are on the disk.
+   * Appends entries, all of one call next to each other unless a seal falls due between them. With `sync` it resolves when they are on the disk. `amend` is
+   * called with the session's lock held, and sees in the file all that was appended before.
    * Rejects with EntryError for a draft that breaks the grammar, JournalError `locked` or `no-space` (nothing was written: try again), or
    * one of those that stop the journal.
    */
-  async append(drafts: readonly JournalDraft[], options: { sync?: boolean } = {}): Promise<Appended[]> {
-    const appended = await this.#enqueue({ kind: 'append', drafts });
-    if (options.sync === true) await this.sync();
+  async append(
+    drafts: readonly JournalDraft[],
+    { sync = false, amend }: { sync?: boolean; amend?: Amend } = {},
+  ): Promise<Appended[]> {
+    const appended = await this.#enqueue({ kind: 'append', drafts, ...(amend && { amend }) });
+    if (sync) await this.sync();
     return appended;
   }
 
@@ -253,7 +260,10 @@ export class Journal {
   }
 
   #add(batch: Batch, operation: Operation): Appended[] {
-    if (operation.kind === 'append') return operation.drafts.map((draft) => this.#log.add(batch, draft));
+    if (operation.kind === 'append') {
+      const { drafts, amend = (same) => same } = operation;
+      return amend(drafts).map((draft) => this.#log.add(batch, draft));
+    }
     const { sealedTo, entries, head } = batch.place;
     if (sealedTo !== null && sealedTo === entries - 1) return [{ seq: sealedTo, hash: head }];
     return [this.#log.addSeal(batch)];

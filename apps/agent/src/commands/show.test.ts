@@ -2,6 +2,7 @@ import { blake3 } from '@noble/hashes/blake3.js';
 import { spawnSync } from 'node:child_process';
 import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { python } from '@nd7/testing';
 import { CliError } from '../cli/io.js';
 import { capturedIo, recordedHome, removeFolders, said, throwAwayFolder } from '../testing/cli.fixture.js';
 import { exportSession } from './export.js';
@@ -120,7 +121,7 @@ describe('export', () => {
     const readme = readFileSync(join(folder, 'README.txt'), 'utf8');
     expect(readme).toContain('1, up to 4 entries');
     const command = /python3 nd7ref.py verify .*/.exec(readme)?.[0] ?? '';
-    if (spawnSync('python3', ['--version']).status === 0) {
+    if (python() !== '') {
       const answer = spawnSync('sh', ['-c', command], { cwd: folder, encoding: 'utf8' });
       expect([answer.status, answer.stdout]).toEqual([0, expect.stringContaining('intact: 4 entries')]);
     }

@@ -1,12 +1,11 @@
 import { readdirSync, readFileSync, writeFileSync, mkdirSync, realpathSync } from 'node:fs';
 import { join } from 'node:path';
+import { python, referenceVerdict } from '@nd7/testing';
 import {
   CAPTURES,
   entriesOf,
-  hasPython,
   inProcess,
   killStarted,
-  referenceVerdict,
   removeThrowAways,
   REPOSITORY,
   say,
@@ -16,6 +15,7 @@ import {
   until,
   verdictOf,
 } from '../testing/recorder.fixture.js';
+import { recordAlone } from './alone.js';
 import type { Recorder } from './recorder.js';
 
 let home: string;
@@ -63,11 +63,11 @@ describe('captured sessions', () => {
     }
   }, 120_000);
 
-  (hasPython() ? it : it.skip)('agree with the independent reading (python3)', async () => {
+  (python() !== '' ? it : it.skip)('agree with the independent reading (python3)', async () => {
     await say(recorder, readFileSync(join(CAPTURES, readdirSync(CAPTURES)[0] ?? '')));
     await recorder.stop();
     const [session = ''] = sessionsOf(home);
-    expect(referenceVerdict(home, session)).toMatchObject({ verdict: 'intact' });
+    expect(referenceVerdict(session, join(home, 'sessions', session))).toMatchObject({ verdict: 'intact' });
   });
 });
 
@@ -223,6 +223,28 @@ describe('a session', () => {
     expect(copies).toHaveLength(1);
     const original = calls.find((entry) => entry.seq === (copies[0]?.peer as { duplicate_of: number }).duplicate_of);
     expect(original?.data).toBe(copies[0]?.data);
+  });
+
+  it('has copies marked of what came before this recorder, or past it', async () => {
+    const said = pre('s', 't1', 'export TOKEN=ghp_0123456789abcdefghijklmnopqrstuvwxyz');
+    await recordAlone({
+      home,
+      agent: 'claude-code',
+      env: {},
+      payload: Buffer.from(JSON.stringify(said)),
+      took: 'eof',
+      startRecorder: false,
+    });
+    const original = entriesOf(home, 's')[1];
+    await recorder.stop();
+    const at = Date.parse(original?.time ?? '');
+    recorder = inProcess(home, { lookMs: 50, clock: { now: () => at + 1_900 } });
+    await say(recorder, said);
+    await say(recorder, { ...said, tool_use_id: 't2' });
+    const [copy, other] = entriesOf(home, 's').slice(-2);
+    expect(copy?.peer).toMatchObject({ duplicate_of: original?.seq });
+    expect(copy?.detached).toHaveLength(1);
+    expect(other?.peer).not.toHaveProperty('duplicate_of');
   });
 
   it('takes parallel payloads in one chain', async () => {

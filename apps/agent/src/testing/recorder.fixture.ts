@@ -1,14 +1,15 @@
 // What the recorder's tests share: throw-away homes, an in-process recorder, verification of what it wrote.
-import { spawn, spawnSync } from 'node:child_process';
+import { spawn } from 'node:child_process';
 import type { ChildProcess, SpawnOptions } from 'node:child_process';
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { createKernel } from '@nd7/blake3';
 import { readEntry } from '@nd7/entry';
 import type { EntryView } from '@nd7/entry';
 import { machineKey, openHome, readHead } from '@nd7/journal';
 import { systemClock, systemRandom, verifySignatures } from '@nd7/signing';
+import { python, referenceVerdict } from '@nd7/testing';
 import { verifySession } from '@nd7/verify';
 import { readConfig } from '../recorder/config.js';
 import type { Answer, Request } from '../recorder/frames.js';
@@ -100,8 +101,8 @@ export async function verdictOf(
     kernel: createKernel(),
     verify: verifySignatures,
   });
-  if (hasPython()) {
-    const reference = referenceVerdict(home, session);
+  if (python() !== '') {
+    const reference = referenceVerdict(session, dirname(log));
     if (reference.verdict !== report.verdict)
       throw new Error(`nd7ref.py says ${reference.text}, nd7 says ${report.verdict}`);
   }
@@ -110,27 +111,6 @@ export async function verdictOf(
     entries: report.entries,
     ...(report.reason === undefined ? {} : { reason: report.reason }),
   };
-}
-
-let python: string | undefined;
-/** The interpreter itself: what is called python3 may be a slow wrapper. Empty where there is none. */
-function pythonPath(): string {
-  python ??=
-    spawnSync('python3', ['-c', 'import sys; print(sys.executable)'], { encoding: 'utf8' }).stdout?.trim() ?? '';
-  return python;
-}
-
-export const hasPython = (): boolean => pythonPath() !== '';
-
-export function referenceVerdict(home: string, session: string): { verdict: string; text: string } {
-  const folder = join(home, 'sessions', session);
-  const head = existsSync(join(folder, 'head.json')) ? ['--head', join(folder, 'head.json')] : [];
-  const ran = spawnSync(
-    pythonPath(),
-    [join(REPOSITORY, 'tests/reference/nd7ref.py'), 'verify', session, join(folder, 'log.jsonl'), ...head],
-    { encoding: 'utf8' },
-  );
-  return { verdict: ran.status === 0 ? 'intact' : 'broken', text: (ran.stdout + ran.stderr).trim() };
 }
 
 const running = new Set<ChildProcess>();

@@ -1,10 +1,10 @@
-import { execFileSync, spawnSync } from 'node:child_process';
+import { execFileSync } from 'node:child_process';
 import { writeFileSync } from 'node:fs';
-import { join, resolve } from 'node:path';
+import { join } from 'node:path';
 import { formatStatement, parseReceipt, checkReceiptItself, rotateMessage } from '@nd7/receipt';
 import { claimMessage, type Claim } from '@nd7/segment';
 import { generateKeyPair, verifySignatures } from '@nd7/signing';
-import { stopTestPostgres } from '@nd7/testing';
+import { python, REFERENCE, stopTestPostgres } from '@nd7/testing';
 import { nobleVerifier, parseVkey, type VerifierKey } from '@nd7/tlog';
 import {
   freshLog,
@@ -21,9 +21,6 @@ import { EmbeddedSigner } from '../signer/embedded.js';
 import { retireKeys, rotateKey } from '../signer/rotate.js';
 
 afterAll(stopTestPostgres);
-
-const REFERENCE = resolve(import.meta.dirname, '../../../../tests/reference/nd7ref.py');
-const hasPython = spawnSync('python3', ['--version']).status === 0;
 
 const machine = generateKeyPair();
 const hash = (n: number): string => n.toString(16).padStart(64, '0');
@@ -88,8 +85,8 @@ describe('receipts of a thousand leaves', () => {
     });
   });
 
-  (hasPython ? it : it.skip)(
-    `hold by the reference implementation${hasPython ? '' : ' (needs python3)'}`,
+  (python() !== '' ? it : it.skip)(
+    'hold by the reference implementation (needs python3)',
     () => {
       const folder = temporaryFolder();
       for (const [i, text] of receipts.entries())
@@ -100,7 +97,7 @@ describe('receipts of a thousand leaves', () => {
         'read = lambda path: ref["check_receipt"](path.read_text(), [sys.argv[3]])["to"]',
         'print(json.dumps({path.stem: read(path) for path in pathlib.Path(sys.argv[2]).iterdir()}))',
       ].join('\n');
-      const out = execFileSync('python3', ['-c', program, REFERENCE, folder, key.text], { encoding: 'utf8' });
+      const out = execFileSync(python(), ['-c', program, REFERENCE, folder, key.text], { encoding: 'utf8' });
       expect(JSON.parse(out)).toEqual(
         Object.fromEntries(receipts.flatMap((_, i) => (i % 97 === 0 ? [[String(i), String(i + 1)]] : []))),
       );
