@@ -104,12 +104,16 @@ class MachinesModule {}
 })
 class ReadersModule {}
 
-/** What does not come. */
-@Module({ imports: [SequenceModule], providers: [Watch, IncidentStore] })
-class WatchModule {}
-
-@Module({ controllers: [HealthController, OpenApiController], providers: [Readiness, Housekeeping] })
+@Module({
+  controllers: [HealthController, OpenApiController],
+  providers: [Readiness, Housekeeping],
+  exports: [Readiness],
+})
 class HealthModule {}
+
+/** What does not come. */
+@Module({ imports: [SequenceModule, HealthModule], providers: [Watch, IncidentStore] })
+class WatchModule {}
 
 /** The whole service. */
 @Module({})

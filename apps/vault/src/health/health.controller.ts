@@ -20,13 +20,17 @@ export class HealthController {
     return { status: 'ok' };
   }
 
-  /** The vault can take segments: the database answers, and it is not shutting down. */
+  /** The vault can take segments: the database answers and has its guards, and it is not shutting down. */
   @Get('readyz')
-  async ready(@Res({ passthrough: true }) reply: FastifyReply): Promise<{ status: string; why?: string }> {
+  async ready(
+    @Res({ passthrough: true }) reply: FastifyReply,
+  ): Promise<{ status: string; why?: string; read_only_logs?: number }> {
     const why = await this.readiness.whyNot();
-    if (why === undefined) return { status: 'ok' };
+    const logs = this.readiness.readOnlyLogs;
+    const rest = logs === 0 ? {} : { read_only_logs: logs };
+    if (why === undefined) return { status: 'ok', ...rest };
     void reply.status(503);
-    return { status: 'not ready', why };
+    return { status: 'not ready', why, ...rest };
   }
 
   @Get('metrics')

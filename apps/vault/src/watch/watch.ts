@@ -5,6 +5,7 @@ import type { TransactionSql } from 'postgres';
 import { VaultConfig } from '../config.js';
 import { Database } from '../db/database.js';
 import { Metrics } from '../health/metrics.js';
+import { Readiness } from '../health/readiness.js';
 import { Episodes, type SilenceKind } from '../incidents/episodes.js';
 import { IncidentStore } from '../incidents/incident.store.js';
 import { Log } from '../log/log.js';
@@ -21,7 +22,7 @@ type Looked = 'done' | 'elsewhere' | 'failed';
 
 /**
  * Notices what does not come: machines that fall silent, sessions that stop without a close, entries that were named and never sent. Looks again
- * and again, from facts in the database and the vault's clock alone.
+ * and again, from facts in the database and the vault's clock alone; on its way it tells Readiness what it saw of the vault itself.
  *
  * Any number of replicas may run one. There is no leader to lose: whoever looks at a team holds a lock for the length of the transaction and
  * others pass it by; what one has raised, the next finds, and the database takes no second (0301_silence.sql).
@@ -41,6 +42,7 @@ export class Watch implements OnApplicationBootstrap, BeforeApplicationShutdown 
     private readonly teamLog: SqlTeamLog,
     private readonly incidents: IncidentStore,
     private readonly metrics: Metrics,
+    private readonly readiness: Readiness,
     private readonly log: Log,
     @Inject(CLOCK) private readonly clock: Clock,
     @Inject(RANDOM) private readonly random: Random,
@@ -81,6 +83,7 @@ export class Watch implements OnApplicationBootstrap, BeforeApplicationShutdown 
     // Machines could not be heard either: they are given their time anew.
     if (now - this.lastLook > MISSED * patience.every) this.awake = now;
     this.lastLook = now;
+    await this.readiness.lookAtGuards();
     for (const { team } of teams) {
       if (this.stopped) return;
       this.metrics.looks.inc({
@@ -93,6 +96,7 @@ export class Watch implements OnApplicationBootstrap, BeforeApplicationShutdown 
     try {
       // Of a vault that takes nothing no silence can be told.
       const takes = (await this.teamLog.status(team)).readOnly === undefined;
+      this.readiness.sayReadOnly(team, !takes);
       const leaves: bigint[] = [];
       const episodes = await this.db.tenant(team, async (tx) => {
         const [lock] = await tx<{ held: boolean }[]>`
