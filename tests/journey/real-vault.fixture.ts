@@ -154,7 +154,8 @@ export class RealVault implements Backend {
     }
   }
 
-  private admin(...args: string[]): Promise<Record<string, unknown>> {
+  /** `nd7-vault` with words: the object that it prints with `--json`. */
+  admin(...args: string[]): Promise<Record<string, unknown>> {
     return new Promise((resolve, reject) => {
       const child = spawn(process.execPath, [VAULT, ...args, '--json'], {
         env: this.env,

@@ -13,6 +13,8 @@ export interface SessionSource {
   range(from: number, to: number): Uint8Array | Promise<Uint8Array>;
   /** Makes the log end in a seal that is on the disk (the last entry, where it is one already). */
   seal(): Promise<unknown>;
+  /** Whether this chain has ended without its session's end and another goes on in its place; never where it is left out. */
+  isContinued?(): boolean | Promise<boolean>;
 }
 
 /** A run of entries that ends with a seal. */

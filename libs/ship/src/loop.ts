@@ -144,6 +144,14 @@ export class ShipLoop {
     });
   }
 
+  /** A session that was given up goes on as another chain: says so at the vault, once. A vault that cannot hear it or has closed it itself is not bothered again. */
+  async conclude(session: string): Promise<void> {
+    await this.#tracked
+      .get(session)
+      ?.shipper?.conclude()
+      .catch(() => undefined);
+  }
+
   /** For `nd7 status`. */
   status(): Record<string, unknown> {
     const { url, origin } = this.options.vault;

@@ -8,7 +8,7 @@ export function refusalOf(error: VaultError, session: string): ShipError {
   if (code === 'fork') {
     return new ShipError(
       'fork',
-      `FORK (409): the vault holds another history of session ${session}, signed by this machine too: one of the two was written anew. ${error.message}. Nothing was deleted; both claims are evidence at the vault. Record on in a new session`,
+      `FORK (409): the vault holds another history of session ${session}, signed by this machine too: one of the two was written anew. ${error.message}. Nothing was deleted; both claims are evidence at the vault. The recorder goes on in a new chain`,
       at,
       { cause: error },
     );
@@ -16,7 +16,7 @@ export function refusalOf(error: VaultError, session: string): ShipError {
   if (code === 'disagrees' || code === 'overlap' || code === 'gap') {
     return new ShipError(
       'disagrees',
-      `DISAGREES (409 ${code}): what stands here for session ${session} is not what the vault holds. ${error.message}. Nothing was deleted`,
+      `DISAGREES (409 ${code}): what stands here for session ${session} is not what the vault holds. ${error.message}. Nothing was deleted. The recorder goes on in a new chain`,
       at,
       { cause: error },
     );

@@ -73,6 +73,14 @@ export class Shipper {
     return this.#serially(() => this.#pass());
   }
 
+  /** States a session that cannot be shipped any more and goes on as another chain closed, as far as receipts are held. Throws VaultError, ShipError. */
+  conclude(): Promise<void> {
+    return this.#serially(async () => {
+      await this.#load();
+      await this.#statements.make(this.#first, this.#latest);
+    });
+  }
+
   #serially<T>(task: () => Promise<T>): Promise<T> {
     const result = this.#tail.then(task);
     this.#tail = result.catch(() => undefined);
@@ -153,7 +161,7 @@ export class Shipper {
     const [held, count] = [status?.entries ?? 0, await this.options.source.entries()];
     const signed = Math.max(held, this.#acknowledged);
     if (signed > count) {
-      const text = `the vault holds (or has signed) ${String(signed)} entries of session ${this.session} and this log has only ${String(count)}: it was cut back or comes from an older copy. Nothing was sent; record on in a new session`;
+      const text = `the vault holds (or has signed) ${String(signed)} entries of session ${this.session} and this log has only ${String(count)}: it was cut back or comes from an older copy. Nothing was sent. The recorder goes on in a new chain`;
       throw new ShipError('log-behind', text, { session: this.session, entry: count, reason: 'truncated' });
     }
     this.#again = [];

@@ -42,8 +42,11 @@ export class Statements {
     const { source, origin, client } = this.options;
     const { session, machine, to: entries, head } = latest.statement;
     const name = `close-${String(entries)}`;
-    if (this.receipts.has(name) || !(await hasEnded(source, entries))) return;
-    const reason = 'ended';
+    if (this.receipts.has(name)) return;
+    const isContinued = (await source.isContinued?.()) === true;
+    // Of a chain that goes on elsewhere the end may stand in what cannot be shipped any more: it is not looked for.
+    const reason = isContinued ? 'continued' : (await hasEnded(source, entries)) ? 'ended' : undefined;
+    if (reason === undefined) return;
     const signature = await this.sign(closeMessage({ origin, machine, session, entries, head, reason }));
     await this.state(
       name,

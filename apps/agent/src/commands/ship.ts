@@ -72,6 +72,7 @@ function show(io: Io, outcome: Outcome): void {
   if (outcome.state === 'failed') {
     io.out(`${io.paint('red', '✗')} ${session}  ${io.paint('red', outcome.code)}: ${outcome.problem}`);
     io.out('  Nothing was removed: log, outbox and receipts are kept.');
+    if (outcome.continued_as !== undefined) io.out(`  The recorder goes on in ${outcome.continued_as}.`);
     return;
   }
   for (const alarm of outcome.alarms) io.out(`${io.paint('yellow', '!')} ${session}  ${alarm.code}: ${alarm.text}`);

@@ -13,6 +13,14 @@ interface Unshipped {
   seconds: number;
 }
 
+/** What the recorder says of shipping one session. */
+interface ShipState {
+  session: string;
+  /** Why it was given up. */
+  code?: string;
+  problem?: string;
+}
+
 /** `nd7 status`: does the recorder run, do hooks really fire, what is not shipped. */
 export function register(program: Command, io: Io): void {
   program
@@ -72,8 +80,9 @@ async function status(io: Io): Promise<void> {
     io.out(
       `Vault      ${behind}${receipt === undefined ? '; no receipt yet' : `; last receipt ${receipt.time} (${receipt.session}, ${receipt.entries} entries)`}`,
     );
-    const problem = (recorder?.['ship'] as { problem?: unknown } | null | undefined)?.problem;
-    if (typeof problem === 'string') io.out(`           ${io.paint('red', problem)}`);
+    const { sessions: shipping = [] } = (recorder?.['ship'] ?? {}) as { sessions?: ShipState[] };
+    for (const { session, code, problem } of shipping.filter((one) => one.problem !== undefined).slice(0, 10))
+      io.out(`           ${io.paint('red', `${session}: ${code === undefined ? '' : `${code}: `}${problem}`)}`);
     await showHeartbeat(io, heartbeat, recorder !== undefined);
   }
   const { gaps, alarms, last } = troubles;

@@ -1,7 +1,8 @@
 import type { Clock, Random } from '@nd7/entry';
 import { adapterFor, NO_OPINION, readHook } from '@nd7/hooks';
 import type { HookReading } from '@nd7/hooks';
-import type { Home } from '@nd7/journal';
+import { chainOf } from '@nd7/journal';
+import type { EndReason, Home } from '@nd7/journal';
 import type { Peer } from '@nd7/kernel';
 import type { AwayReason, SessionMark } from '@nd7/ship';
 import type { KeyPair } from '@nd7/signing';
@@ -18,8 +19,16 @@ import type { Recorded, SessionWriter } from './session.js';
 import { userSettingsFolder } from './settings-paths.js';
 import { answerSilencing, answerUnpinned, answerUnrecorded } from './policy.js';
 import { silencedBy } from './settings-watch.js';
-import type { ShipHost, ShipLoop } from './ship-loop.js';
+import type { LogFailure, ShipHost, ShipLoop } from './ship-loop.js';
 import { Watch } from './watch.js';
+
+/** Why a chain ends, by what was found when it was shipped. */
+const END_OF: Record<LogFailure, EndReason> = {
+  fork: 'forked',
+  disagrees: 'forked',
+  'log-behind': 'shortened',
+  'log-broken': 'broken',
+};
 
 /** How long the first tool call of a session waits for the receipt that pins the session's first key. */
 const PIN_WAIT_MS = 500;
@@ -169,10 +178,11 @@ export class Recorder implements ShipHost {
     return open === undefined ? this.sessions.sealClosed(session) : open.seal();
   }
 
-  async forked(session: string, why: string): Promise<void> {
+  async goOn(session: string, reason: LogFailure, detail: string): Promise<void> {
+    if (chainOf(this.options.home, session).session !== session) return;
     const wasOpen = this.openAs(session) !== undefined;
-    const writer = await this.sessions.continueAfter(session);
-    await writer.note('alarm', { reason: 'fork', detail: why, session });
+    const writer = await this.sessions.continueAfter(session, END_OF[reason]);
+    await writer.note('alarm', { reason, detail, session });
     if (wasOpen) this.watch.wake();
     else await this.sessions.close(writer.journal.asked);
   }

@@ -1,6 +1,6 @@
 import type { Clock, Random } from '@nd7/entry';
 import { continueSession, openSession, readReceipts } from '@nd7/journal';
-import type { Home, Journal } from '@nd7/journal';
+import type { EndReason, Home, Journal } from '@nd7/journal';
 import { genesis } from '@nd7/chain';
 import { parseReceipt } from '@nd7/receipt';
 import type { KeyPair } from '@nd7/signing';
@@ -105,13 +105,13 @@ export class Sessions {
   }
 
   /** Begins the chain that continues `session` after what was last receipted of it, and puts it in the place of the old one. */
-  async continueAfter(session: string): Promise<SessionWriter> {
+  async continueAfter(session: string, why: EndReason): Promise<SessionWriter> {
     const [asked = session, old] = this.all().find(([, writer]) => writer.id === session) ?? [];
     if (old !== undefined) {
       this.drop(asked);
       await old.close().catch(() => undefined);
     }
-    const journal = continueSession(this.home, { ...lastReceipted(this.home, session), why: 'forked' }, this.options);
+    const journal = continueSession(this.home, { ...lastReceipted(this.home, session), why }, this.options);
     const writer = await this.keep(asked, this.begin(asked, old?.agent ?? 'unknown', journal));
     if (old !== undefined)
       Object.assign(writer, { client: old.client, transcriptPath: old.transcriptPath, project: old.project });

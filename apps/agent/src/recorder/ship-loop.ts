@@ -1,4 +1,7 @@
-import type { AwayReason, SessionMark } from '@nd7/ship';
+import type { AwayReason, SessionMark, ShipCode } from '@nd7/ship';
+
+/** Why a log cannot be shipped any more, whoever asks again. */
+export type LogFailure = Extract<ShipCode, 'fork' | 'disagrees' | 'log-behind' | 'log-broken'>;
 
 /**
  * The vault as the recorder sees it: told of entries, asked about pins, told when this machine will not be heard. The recorder of a machine that
@@ -28,8 +31,11 @@ export interface ShipHost {
   open(): Promise<SessionMark[]>;
   /** Seals a session's tail and makes it durable: the cut. Opens the session when it is closed. */
   seal(session: string): Promise<{ entries: number; head: string }>;
-  /** The vault holds another history of this session: it goes on as a new chain after what was last receipted. */
-  forked(session: string, why: string): Promise<void>;
+  /**
+   * What stands here of a session cannot be shipped any more, for a reason of libs/ship that is about its log: it goes on as a new chain after what
+   * was last receipted, which tells why in an alarm. Where it has gone on already nothing is done.
+   */
+  goOn(session: string, reason: LogFailure, detail: string): Promise<void>;
   /** Writes an entry of the recorder into a session, such as an alarm that the vault answered fork. */
   note(session: string, kind: string, data: Record<string, unknown>): Promise<void>;
 }

@@ -1,18 +1,23 @@
 import type { Clock, Random } from '@nd7/entry';
-import { listSessions, readReceipts, SessionReader } from '@nd7/journal';
+import { chainOf, listSessions, readFirst, readReceipts, SessionReader, startOf } from '@nd7/journal';
 import type { Home } from '@nd7/journal';
 import { Heart, readVaultFile, ShipLoop as Shipping } from '@nd7/ship';
-import type { AwayReason, HeartOptions, SessionMark, SessionSource } from '@nd7/ship';
+import type { AwayReason, HeartOptions, SessionMark, SessionSource, ShipCode } from '@nd7/ship';
 import type { KeyPair } from '@nd7/signing';
 import { keepHeartbeat, markOf } from './heartbeat.js';
-import type { ShipHost, ShipLoop } from './ship-loop.js';
+import type { LogFailure, ShipHost, ShipLoop } from './ship-loop.js';
+
+/** Whether a failure is about the log of one session, so that no other try can do better. */
+function isOfTheLog(code: ShipCode): code is LogFailure {
+  return code === 'fork' || code === 'disagrees' || code === 'log-behind' || code === 'log-broken';
+}
 
 /** A session's log as shipping reads it; each call looks at the file as it is then. */
 class LogSource implements SessionSource {
   private readonly reader: SessionReader;
 
   constructor(
-    home: Home,
+    private readonly home: Home,
     readonly session: string,
     private readonly host: ShipHost,
   ) {
@@ -29,6 +34,10 @@ class LogSource implements SessionSource {
 
   seal(): Promise<unknown> {
     return this.host.seal(this.session);
+  }
+
+  isContinued(): boolean {
+    return chainOf(this.home, this.session).session !== this.session;
   }
 }
 
@@ -62,14 +71,20 @@ export function shipLoop(parts: ShipParts): ShipLoop | undefined {
     signer: machine,
     clock,
     random,
-    source: (session) => new LogSource(home, session, host),
+    source: (session) => {
+      // What this chain continues is stated closed, though nothing of it may be left to ship.
+      const before = startOf(readFirst(home, session)).continues?.session;
+      if (before !== undefined) shipping.notice(before);
+      return new LogSource(home, session, host);
+    },
     onAlarm: (session, alarm) => note(session, { reason: alarm.code, detail: alarm.text }),
     onShipped: () => heart.settle(),
     onFailure: (session, error) => {
       warn(`shipping ${session} has stopped: ${error.message}`);
-      if (error.code === 'fork' || error.code === 'disagrees' || error.code === 'log-behind')
+      if (isOfTheLog(error.code))
         void host
-          .forked(session, error.message)
+          .goOn(session, error.code, error.message)
+          .then(() => shipping.conclude(session))
           .catch((failure: unknown) => warn(`${session} cannot go on: ${String(failure)}`));
     },
   });

@@ -163,7 +163,7 @@ it('goes on as a new chain when the vault holds another history, with an alarm',
   await say(one, pre('s', 't1'));
   await until('the first part is receipted', () => receipted('s') === entriesOf(home, 's').length);
   const before = receipted('s');
-  await one.forked('s', 'two heads for one count');
+  await one.goOn('s', 'fork', 'two heads for one count');
   expect(sessionsOf(home)).toEqual(['s', 's.r1']);
   await say(one, pre('s', 't2'));
   const kinds = entriesOf(home, 's.r1').map(({ source, kind }) => `${source} ${kind}`);

@@ -1,6 +1,6 @@
 // Ships what is recorded: asks the resident recorder, which is the one that ships, and does it in this process where none runs.
 import { ShipError, ShipLoop, readVaultFile, type ShipReport, type VaultFile } from '@nd7/ship';
-import { Home, listSessions, machineKey, openSession, readReceipts, SessionReader } from '@nd7/journal';
+import { chainOf, Home, listSessions, machineKey, openSession, readReceipts, SessionReader } from '@nd7/journal';
 import { systemClock, systemRandom } from '@nd7/signing';
 import { askJson } from '../recorder/client.js';
 
@@ -10,6 +10,8 @@ export interface Failed {
   state: 'failed';
   code: string;
   problem: string;
+  /** The chain in which the recorder goes on, where this one cannot be shipped any more. */
+  continued_as?: string;
 }
 export type Outcome = ShipReport | Failed;
 
@@ -36,11 +38,15 @@ export async function flush(root: string, sessions: readonly string[]): Promise<
   const vault = enrolledAt(root);
   if (sessions.length === 0) return [];
   const asked = await askJson(root, 'ship', { sessions }, 300_000);
-  if (asked !== undefined && asked['error'] === undefined) {
-    const answered = (asked['sessions'] ?? asked) as Record<string, Outcome>;
-    return Object.values(answered);
-  }
-  return flushHere(new Home(root), vault, sessions);
+  const home = new Home(root);
+  const outcomes =
+    asked !== undefined && asked['error'] === undefined
+      ? (Object.values(asked['sessions'] ?? asked) as Outcome[])
+      : await flushHere(home, vault, sessions);
+  return outcomes.map((outcome) => {
+    const { session } = chainOf(home, outcome.session);
+    return outcome.state !== 'failed' || session === outcome.session ? outcome : { ...outcome, continued_as: session };
+  });
 }
 
 async function flushHere(home: Home, vault: VaultFile, sessions: readonly string[]): Promise<Outcome[]> {
@@ -65,6 +71,7 @@ async function flushHere(home: Home, vault: VaultFile, sessions: readonly string
             await journal.close();
           }
         },
+        isContinued: () => chainOf(home, session).session !== session,
       };
     },
   });
