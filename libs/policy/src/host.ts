@@ -108,6 +108,7 @@ function badHost(text: string, fault: HostFault): PolicyError {
 
 /** `example.com` (port 443), `example.com:8443`, `*.example.com:8000-8100`, `example.com:*`, `[2001:db8::1]:443`. */
 export function parseHostRule(text: string): { host: string; ports: PortRange[] } {
+  if (text.includes('/')) throw badHost(text, 'not-ldh');
   const match = /^(\[[^\]]*\]|[^:]*)(?::(.*))?$/.exec(text);
   if (match === null) throw badHost(text, 'odd-address');
   const [, host = '', ports] = match;

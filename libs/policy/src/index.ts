@@ -33,7 +33,7 @@ export { policySchema } from './document.js';
 export type { PolicyDocument } from './document.js';
 export { readPolicy } from './read.js';
 export type { PolicyFile } from './read.js';
-export { filesNamedBy } from './parts.js';
+export { filesNamedBy, isBuiltin } from './parts.js';
 export type { CompileInput } from './parts.js';
 export type { Places } from './path.js';
 export { compile, rulesetHash } from './compile.js';

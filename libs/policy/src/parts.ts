@@ -61,6 +61,11 @@ export function filesNamedBy(document: PolicyDocument): string[] {
   return (document.extends ?? []).filter((name) => isFileName(name));
 }
 
+/** Whether nd7 brings a profile or pack of this name. */
+export function isBuiltin(name: string): boolean {
+  return BUILTINS.has(name);
+}
+
 function isFileName(name: string): boolean {
   return name.startsWith('./');
 }
