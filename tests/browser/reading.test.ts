@@ -6,9 +6,10 @@ import { formatHeadFile } from '@nd7/chain';
 import { generateKeyPair } from '@nd7/signing';
 import { HOSTILE } from './fixtures/acme.js';
 import { inChromium } from './fixtures/chromium.js';
-import { Desk, greens, pathOf } from './fixtures/desk.js';
+import { Desk, pathOf } from './fixtures/desk.js';
 import { Recording, said } from './fixtures/session.js';
 import type { Held } from './fixtures/team.js';
+import { greens } from './fixtures/visit.js';
 
 const desk = new Desk();
 

@@ -1,10 +1,10 @@
 // What the pages may call verified: signing in and pinning, the verdict as the heading, the trust bar.
 import { generateKeyPair } from '@nd7/signing';
 import { inChromium } from './fixtures/chromium.js';
-import { Desk, greens, pathOf } from './fixtures/desk.js';
+import { Desk, pathOf } from './fixtures/desk.js';
 import { TeamLog } from './fixtures/log.js';
 import { TOKEN } from './fixtures/server.js';
-import { Visit } from './fixtures/visit.js';
+import { greens, Visit } from './fixtures/visit.js';
 
 const desk = new Desk();
 

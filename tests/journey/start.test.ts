@@ -1,10 +1,9 @@
-// The newcomer's way: `npm start` as a process, twice on one data folder, and the tour.
-import { spawn } from 'node:child_process';
+// The newcomer's way: `npm start` as a process, twice on one data folder.
 import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { task } from './task.fixture.js';
 
-const root = join(import.meta.dirname, '..', '..');
 const folders: string[] = [];
 const folder = (): string => {
   const path = mkdtempSync(join(tmpdir(), 'nd7-journey-'));
@@ -14,34 +13,6 @@ const folder = (): string => {
 afterAll(() => {
   for (const path of folders) rmSync(path, { recursive: true, force: true });
 });
-
-interface Run {
-  code: number;
-  output: string;
-}
-
-/** Runs a task of infra/dev; `until` ends it with Ctrl-C once its output matches. */
-function task(args: readonly string[], env: NodeJS.ProcessEnv, until?: RegExp): Promise<Run> {
-  return new Promise((done) => {
-    const child = spawn(process.execPath, ['infra/dev/run.mjs', ...args], {
-      cwd: root,
-      env: { ...process.env, NO_COLOR: '1', ...env },
-      stdio: ['ignore', 'pipe', 'pipe'],
-    });
-    let output = '';
-    let sent = false;
-    const take = (chunk: Buffer): void => {
-      output += chunk.toString('utf8');
-      if (until !== undefined && !sent && until.test(output)) {
-        sent = true;
-        child.kill('SIGINT');
-      }
-    };
-    child.stdout.on('data', take);
-    child.stderr.on('data', take);
-    child.once('close', (code) => done({ code: code ?? 128, output }));
-  });
-}
 
 describe('npm start', () => {
   it('does the main job, says where to look, ends on Ctrl-C, and goes on with its data', async () => {
@@ -88,12 +59,4 @@ describe('npm start', () => {
       expect((await task(['start', ...args], { ND7_DEV_DIR: folder() })).code).toBe(2);
     },
   );
-});
-
-describe('npm run tour', () => {
-  it('catches every rewriting it shows', async () => {
-    const run = await task(['tour'], { ND7_PORT: '4370' });
-    expect(run.output).not.toMatch(/not what the tour expected/);
-    expect(run.code).toBe(0);
-  });
 });
