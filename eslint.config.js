@@ -61,6 +61,11 @@ export default tseslint.config(
             { sourceTag: 'plane:record', onlyDependOnLibsWithTags: ['plane:record', 'plane:any'] },
             { sourceTag: 'plane:vault', onlyDependOnLibsWithTags: ['plane:vault', 'plane:any'] },
             { sourceTag: 'plane:confine', onlyDependOnLibsWithTags: ['plane:confine', 'plane:any'] },
+            // The program on the developer's machine is where recording and confining meet.
+            {
+              sourceTag: 'plane:agent',
+              onlyDependOnLibsWithTags: ['plane:record', 'plane:confine', 'plane:any'],
+            },
             { sourceTag: 'plane:any', onlyDependOnLibsWithTags: ['plane:any'] },
           ],
         },

@@ -31,6 +31,8 @@ describe('module boundaries', () => {
       'no-restricted-properties',
     ],
     ['the vault imports the record plane', 'apps/vault/src/x.ts', "import '@nd7/journal';\n", NX],
+    ['the record plane imports the confine plane', 'libs/journal/src/x.ts', "import '@nd7/confine';\n", NX],
+    ['the confine plane imports the record plane', 'libs/confine/src/x.ts', "import '@nd7/journal';\n", NX],
     ['the dashboard imports an edge lib', 'apps/dashboard/src/x.ts', "import '@nd7/signing';\n", NX],
     ['a program imports the test lib', 'apps/vault/src/x.ts', "import '@nd7/testing';\n", NX],
     [

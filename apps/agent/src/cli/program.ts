@@ -11,6 +11,7 @@ const COMMANDS: readonly (() => Promise<{ register(program: Command, io: Io): vo
   () => import('../commands/uninstall.js'),
   () => import('../commands/status.js'),
   () => import('../commands/doctor.js'),
+  () => import('../commands/run.js'),
   () => import('../commands/sessions.js'),
   () => import('../commands/log.js'),
   () => import('../commands/show.js'),

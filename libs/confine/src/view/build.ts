@@ -17,7 +17,7 @@ interface Place {
 /** Something of the ruleset that the view leaves out or does otherwise, for the manifest and `--verbose`. */
 export interface Shortfall {
   path: string;
-  what: 'missing' | 'a link that a session could have made' | 'not searched';
+  what: 'missing' | 'a link that a session could have made' | 'not searched' | 'protected, but it has other names';
 }
 
 export interface Built {
@@ -56,7 +56,11 @@ export function buildView(ruleset: Ruleset, hide: readonly string[]): Built {
     // Without a supervisor that performs the change, a mediated file cannot change at all; the client's own state has to.
     if (leaf.treatment === 'record' || leaf.mediator === 'claude-state') continue;
     const real = resolvePath(path)?.path;
-    if (real !== undefined) places.add({ path: real, state: 'shown', exec: true });
+    if (real === undefined) continue;
+    places.add({ path: real, state: 'shown', exec: true });
+    const stat = statSync(real);
+    // Another name of the same file may lie where it can be written.
+    if (stat.isFile() && stat.nlink > 1) shortfalls.push({ path, what: 'protected, but it has other names' });
   }
   for (const path of found.gitDirs) places.add({ path, state: 'pinned', exec: true });
   const scratch = ruleset.privateTmp ? [ruleset.tmp, '/var/tmp'] : [];

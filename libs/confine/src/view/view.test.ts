@@ -1,5 +1,14 @@
 import { execFileSync } from 'node:child_process';
-import { mkdirSync, mkdtempSync, readFileSync, realpathSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import {
+  linkSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  realpathSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -165,6 +174,14 @@ describe('the search', () => {
     expect(found.unseen.length).toBe(22);
     expect(found.leaves.length).toBe(8);
     expect(buildView(machine.ruleset(), []).shortfalls).toEqual([]);
+  });
+
+  it('names protected files that have other names', () => {
+    linkSync(machine.file('project/.envrc'), below('other-name'));
+    machine.protect('.envrc');
+    expect(buildView(machine.ruleset(), []).shortfalls).toEqual([
+      { path: below('.envrc'), what: 'protected, but it has other names' },
+    ]);
   });
 
   it('does not follow links, and hides what a masked link leads to unless the project stands on it', () => {

@@ -1,0 +1,220 @@
+// `nd7 run` as a person types it: what comes back, what is refused, what is recorded, and what the terminal sees.
+import { spawnSync } from 'node:child_process';
+import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { BIN, removeThrowAways, throwAway } from '../testing/recorder.fixture.js';
+
+let user: string;
+let project: string;
+beforeEach(() => {
+  user = join(throwAway(), 'a user ünï');
+  project = join(user, 'project');
+  mkdirSync(join(user, '.ssh'), { recursive: true });
+  mkdirSync(project);
+  writeFileSync(join(user, '.ssh/id'), 'SECRET');
+});
+afterEach(removeThrowAways);
+
+const environment = (more: Record<string, string> = {}): Record<string, string> => ({
+  PATH: '/usr/local/bin:/usr/bin:/bin',
+  HOME: user,
+  TERM: 'xterm',
+  ...more,
+});
+
+function nd7(args: string[], options: { env?: Record<string, string>; cwd?: string; input?: string } = {}) {
+  const { status, signal, stdout, stderr } = spawnSync(process.execPath, [BIN, ...args], {
+    cwd: options.cwd ?? project,
+    encoding: 'utf8',
+    env: environment(options.env),
+    input: options.input ?? '',
+  });
+  return { status, signal, stdout, stderr };
+}
+
+describe('nd7 run', () => {
+  it('gives the program its streams, its arguments and its exit code, and prints nothing of its own', () => {
+    const script = 'cat; echo "$1" >&2; echo x > made; cat ~/.ssh/id 2>/dev/null; exit 7';
+    expect(nd7(['run', '--', 'sh', '-c', script, 'sh', "a 'b' --json"], { input: 'from stdin\n' })).toEqual({
+      status: 7,
+      signal: null,
+      stdout: 'from stdin\n',
+      stderr: "a 'b' --json\n",
+    });
+    expect(readFileSync(join(project, 'made'), 'utf8')).toBe('x\n');
+  });
+
+  it('ends as the program ends', () => {
+    expect(nd7(['run', '--', 'sh', '-c', 'kill -TERM $$'])).toMatchObject({ status: null, signal: 'SIGTERM' });
+    expect(nd7(['run', '--', 'sh', '-c', 'kill -SEGV $$'])).toMatchObject({ status: 128 + 11, signal: null });
+    expect(nd7(['run', '--', 'no-such-program'])).toMatchObject({
+      status: 127,
+      stderr: 'nd7: no-such-program: No such file or directory\n',
+    });
+  });
+
+  it('keeps secrets of the environment out', () => {
+    const env = { AWS_SECRET_ACCESS_KEY: 'SECRET', GITHUB_TOKEN: 'SECRET', SSH_AUTH_SOCK: '/tmp/agent', EDITOR: 'vi' };
+    const { stdout } = nd7(['run', '--', 'env'], { env });
+    expect(stdout).toContain('EDITOR=vi\n');
+    expect(stdout).not.toMatch(/SECRET|SSH_AUTH_SOCK/);
+  });
+
+  it('records the boundary before the program’s end in a chain of its own, which verifies', () => {
+    nd7(['run', '--', 'sh', '-c', 'exit 3']);
+    const [session = ''] = readdirSync(join(user, '.nd7/sessions')).filter((name) => name.startsWith('run-'));
+    const folder = join(user, '.nd7/sessions', session);
+    const entries = readFileSync(join(folder, 'log.jsonl'), 'utf8')
+      .trim()
+      .split('\n')
+      .map((line) => JSON.parse(line) as { source: string; kind: string; data: string });
+    expect(entries.map(({ source, kind }) => `${source} ${kind}`)).toEqual([
+      'recorder:nd7 session.start',
+      'recorder:nd7 enforcement',
+      'recorder:nd7 session.end',
+      'recorder:nd7 seal',
+    ]);
+    expect(JSON.parse(JSON.stringify(entries[1]?.data))).toMatchObject({
+      tier: 'T1',
+      project,
+      properties: { 'files.read': { status: 'full', shown: ['read-hidden'] }, 'files.leaves': { status: 'partial' } },
+    });
+    expect(entries[2]?.data).toMatchObject({ reason: 'program ended', code: 3 });
+    expect(nd7(['verify', session])).toMatchObject({ status: 0 });
+    expect(readdirSync(join(user, '.nd7')).filter((name) => name.startsWith('.canary'))).toEqual([]);
+  });
+
+  it('prints the manifest on stderr when asked', () => {
+    const { stdout, stderr } = nd7(['run', '--json', '--', 'echo', 'out']);
+    expect(stdout).toBe('out\n');
+    const manifest = JSON.parse(stderr) as { tier: string; properties: { property: string; status: string }[] };
+    expect(manifest.tier).toBe('T1');
+    expect(manifest.properties.find(({ property }) => property === 'privilege.none')).toMatchObject({ status: 'full' });
+    expect(nd7(['run', '--verbose', '--', 'true']).stderr).toMatch(/full {4}files\.write .*\(shown: write-outside\)/);
+  });
+
+  it('starts nothing where the policy requires what is not there, and says what and where', () => {
+    mkdirSync(join(user, '.nd7'), { mode: 0o700 });
+    writeFileSync(join(user, '.nd7/policy.jsonc'), '{ "nd7": 1, "require": ["observe.exec"] }', { mode: 0o600 });
+    const refused = nd7(['run', '--', 'touch', 'ran']);
+    expect(refused).toMatchObject({ status: 2, stdout: '' });
+    expect(refused.stderr).toMatch(/requires what tier T1 does not give here: observe\.exec/);
+    expect(existsSync(join(project, 'ran'))).toBe(false);
+  });
+
+  it.each<[string, string[], RegExp]>([
+    ['a tier that is not there', ['run', '--tier', 'T2', '--', 'true'], /no tier T2 yet/],
+    ['a profile that nobody knows', ['run', '--profile', 'nope', '--', 'true'], /nope/],
+    ['no program', ['run'], /missing required argument/],
+  ])('refuses %s', (_what, args, said) => {
+    expect(nd7(args)).toMatchObject({ status: 2, stderr: expect.stringMatching(said) as string });
+  });
+
+  it('refuses to make a home folder writable', () => {
+    expect(nd7(['run', '--', 'true'], { cwd: user })).toMatchObject({
+      status: 2,
+      stderr: expect.stringContaining('is no project') as string,
+    });
+    expect(nd7(['run', '--', 'true'], { cwd: '/' })).toMatchObject({
+      status: 2,
+      stderr: expect.stringContaining('is no project') as string,
+    });
+  });
+
+  it('takes the repository for the project, from any folder in it', () => {
+    spawnSync('git', ['init', '-q', project]);
+    mkdirSync(join(project, 'a/b'), { recursive: true });
+    expect(nd7(['run', '--', 'sh', '-c', 'touch ../../top && pwd'], { cwd: join(project, 'a/b') })).toMatchObject({
+      status: 0,
+      stdout: `${join(project, 'a/b')}\n`,
+    });
+  });
+});
+
+const hasTmux = spawnSync('tmux', ['-V']).status === 0;
+(hasTmux ? describe : describe.skip)('nd7 run in a terminal [tmux]', () => {
+  let socket: string;
+  const tmux = (...args: string[]): string =>
+    spawnSync('tmux', ['-S', socket, ...args], { encoding: 'utf8', env: environment() }).stdout;
+  const screen = (): string => tmux('capture-pane', '-p', '-t', 's');
+  const type = (text: string): void => {
+    tmux('send-keys', '-t', 's', '-l', text);
+    tmux('send-keys', '-t', 's', 'Enter');
+  };
+  async function see(pattern: RegExp): Promise<void> {
+    const end = Date.now() + 30_000;
+    while (!pattern.test(screen())) {
+      if (Date.now() > end) throw new Error(`${String(pattern)} did not come:\n${screen()}`);
+      await new Promise((done) => setTimeout(done, 50));
+    }
+  }
+  const RUN = `${process.execPath} ${BIN} run --`;
+
+  beforeEach(async () => {
+    socket = join(user, 'tmux');
+    writeFileSync(join(user, 'rc'), "PS1='ready> '\n");
+    tmux(
+      '-f',
+      '/dev/null',
+      'new-session',
+      '-d',
+      '-s',
+      's',
+      '-x',
+      '150',
+      '-y',
+      '50',
+      '-c',
+      project,
+      `bash --noprofile --rcfile '${join(user, 'rc')}' -i`,
+    );
+    await see(/^ready>$/m);
+  });
+  afterEach(() => void tmux('kill-server'));
+
+  it('has the terminal’s name and size, follows a resize, and ends by Ctrl-C', async () => {
+    type('tty; stty size');
+    await see(/ready>\n*$/);
+    const [, name = ''] = /^(\/dev\/pts\/\d+)$/m.exec(screen()) ?? [];
+    type(`clear; ${RUN} bash -c 'trap "stty size" WINCH; tty; stty size; until read -t 0.1 line; do :; done'`);
+    await see(new RegExp(`^${name}\\n50 150$`, 'm'));
+    tmux('resize-window', '-t', 's', '-x', '120', '-y', '40');
+    await see(/^40 120$/m);
+    type('typed');
+    await see(/^ready>$/m);
+    type(`clear; ${RUN} sh -c 'echo up; exec sleep 1000'`);
+    await see(/^up$/m);
+    tmux('send-keys', '-t', 's', 'C-c');
+    await see(/^\^C\n?ready>$/m);
+    type('echo "code $?"');
+    await see(/^code 130$/m);
+  });
+
+  it('stops by Ctrl-Z and by the program’s own stop, and goes on by fg', async () => {
+    type(`clear; ${RUN} sh -c 'echo one; read line; echo "got $line"; kill -STOP $$; echo three; exit 4'`);
+    await see(/^one$/m);
+    tmux('send-keys', '-t', 's', 'C-z');
+    await see(/Stopped/);
+    type('clear; jobs; fg');
+    await see(/sh -c/);
+    type('typed');
+    await see(/got typed[\s\S]*Stopped/);
+    type('fg');
+    await see(/^three$/m);
+    type('echo "code $?"');
+    await see(/^code 4$/m);
+  });
+
+  it('leaves a shell inside its job control', async () => {
+    type(`clear; ${RUN} bash --noprofile --norc -i`);
+    await see(/^bash-[\d.]+[#$]$/m);
+    type("PS1='in> '; sleep 1000");
+    await see(/^in> sleep 1000$|sleep 1000$/m);
+    tmux('send-keys', '-t', 's', 'C-z');
+    await see(/\[1\]\+ {2}Stopped/);
+    type('kill %1; wait; jobs; exit 6');
+    await see(/^exit\nready>$/m);
+    type('echo "code $?"');
+    await see(/^code 6$/m);
+  });
+});

@@ -1,0 +1,41 @@
+import { realpathSync } from 'node:fs';
+import { basename } from 'node:path';
+import { compile, PolicyError, type Note, type Ruleset } from '@nd7/policy';
+import { CliError } from '../cli/io.js';
+import { loadPolicies } from '../policy/load.js';
+
+export interface RulesetRequest {
+  /** Null: what the person's policy says, the default profile where it says nothing. */
+  profile: string | null;
+  /** The program that is run: those of coding agents bring their pack. */
+  program: string;
+  home: string;
+  project: string;
+  nd7Home: string;
+  environment: NodeJS.ProcessEnv;
+}
+
+/** Packs that programs need, by the name they are called with. */
+const PACKS: Readonly<Record<string, readonly string[]>> = { claude: ['claude-code'], codex: ['codex'] };
+
+/** The ruleset of one session, from the policies on this machine, and what a person should know about them. */
+export function rulesetFor(request: RulesetRequest): { ruleset: Ruleset; notes: Note[] } {
+  const variables = Object.fromEntries(
+    Object.entries(request.environment).filter((entry): entry is [string, string] => entry[1] !== undefined),
+  );
+  const places = {
+    home: realpathSync(request.home),
+    project: realpathSync(request.project),
+    tmp: '/tmp',
+    nd7Home: request.nd7Home,
+    variables,
+  };
+  const packs = PACKS[basename(request.program)] ?? [];
+  try {
+    return compile(loadPolicies({ places, profile: request.profile, packs, session: null }));
+  } catch (error) {
+    if (!(error instanceof PolicyError)) throw error;
+    const place = error.file === null ? '' : `${error.file}${error.line === null ? '' : `:${error.line}`}: `;
+    throw new CliError(2, `${place}${error.what}`, error.mend, error.code);
+  }
+}

@@ -1,0 +1,107 @@
+// The policies of a session, read from where people keep them (docs/policy.md, "Files").
+import { closeSync, constants, fstatSync, openSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { filesNamedBy, isBuiltin, PolicyError, readPolicy } from '@nd7/policy';
+import type { CompileInput, Places, PolicyFile } from '@nd7/policy';
+import { isTrusted } from './trusted.js';
+
+export interface PolicyRequest {
+  places: Places;
+  /** `--profile`: a name that nd7 brings, or that of a file in `$ND7_HOME/profiles`; null for what the person's policy extends. */
+  profile: string | null;
+  /** Packs that the program to run needs. */
+  packs: readonly string[];
+  /** What was said on the command line; null for nothing. */
+  session: PolicyFile | null;
+}
+
+/** Larger than the language takes. */
+const MAX_BYTES = 1024 * 1024;
+
+/**
+ * Reads the person's policy and all that it extends, and the project's. Throws PolicyError, with file and line, for what cannot be read or
+ * understood: a policy that is there is never passed over. No team's policy is read yet: nothing hands one out.
+ */
+export function loadPolicies(request: PolicyRequest): CompileInput {
+  const { places } = request;
+  const user = readFile(join(places.nd7Home, 'policy.jsonc'), 'user');
+  const project = readFile(join(places.project, '.nd7', 'policy.jsonc'), 'project');
+  const profile =
+    request.profile === null || isBuiltin(request.profile) ? request.profile : `./profiles/${request.profile}.jsonc`;
+  if (profile?.startsWith('./') === true && !/^[A-Za-z0-9][A-Za-z0-9._-]*$/.test(request.profile ?? ''))
+    throw new PolicyError(
+      'unknown-name',
+      `"${request.profile ?? ''}" is no name of a profile`,
+      'Letters, digits, ".", "_" and "-".',
+    );
+  return {
+    places,
+    user,
+    project:
+      project === null
+        ? null
+        : { policy: project, trusted: isTrusted(places.nd7Home, places.project, project.hash ?? '') },
+    team: null,
+    session: { profile, packs: request.packs, policy: request.session },
+    grants: [],
+    files: filesOf(places.nd7Home, [
+      ...(user === null ? [] : filesNamedBy(user.document)),
+      ...(profile === null ? [] : [profile]),
+    ]),
+  };
+}
+
+/** All files that are extended, by the names under which they are: below `$ND7_HOME`, whoever names them. */
+function filesOf(home: string, names: readonly string[]): Map<string, PolicyFile> {
+  const files = new Map<string, PolicyFile>();
+  const open = names.filter((name) => name.startsWith('./'));
+  for (let name = open.pop(); name !== undefined; name = open.pop()) {
+    if (files.has(name)) continue;
+    if (name.split('/').includes('..'))
+      throw new PolicyError(
+        'unknown-name',
+        `"${name}" leads out of ${home}`,
+        'Policies extend files beside them or below.',
+      );
+    const file = readFile(join(home, name), name);
+    if (file === null) continue;
+    files.set(name, file);
+    open.push(...filesNamedBy(file.document));
+  }
+  return files;
+}
+
+/** Null where there is no such file. One that is a link, a folder or a pipe is refused: what was read must be what was looked at. */
+function readFile(path: string, name: string): PolicyFile | null {
+  const text = readText(path);
+  return text === null ? null : readPolicy(text, path, name);
+}
+
+function readText(path: string): string | null {
+  let fd: number;
+  try {
+    fd = openSync(path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK);
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    if (code === 'ENOENT' || code === 'ENOTDIR') return null;
+    throw new PolicyError(
+      'bad-json',
+      code === 'ELOOP' ? 'the policy is a link' : `the policy cannot be read (${code ?? 'error'})`,
+      code === 'ELOOP' ? 'Put the file itself there.' : 'Mend its permissions, or take it away.',
+      path,
+    );
+  }
+  try {
+    const stat = fstatSync(fd);
+    if (!stat.isFile() || stat.size > MAX_BYTES)
+      throw new PolicyError(
+        'bad-json',
+        stat.isFile() ? 'the policy is too large' : 'the policy is no file',
+        'A policy is a text of at most 256 KiB.',
+        path,
+      );
+    return readFileSync(fd, 'utf8');
+  } finally {
+    closeSync(fd);
+  }
+}
