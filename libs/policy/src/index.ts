@@ -55,3 +55,7 @@ export type { ConfigChange, ConfigFault } from './git-config.js';
 export { mayPoint } from './git-pointer.js';
 export type { Pointer, PointerKind } from './git-pointer.js';
 export { compareClaudeState } from './claude-state.js';
+export { diff } from './diff.js';
+export type { Change } from './diff.js';
+export { explain } from './explain.js';
+export type { Explanation, Statement } from './explain.js';
