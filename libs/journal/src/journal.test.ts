@@ -49,6 +49,24 @@ describe('a new session', () => {
 });
 
 describe('appending', () => {
+  it('lets a caller see, with the lock held, what its entries will follow', async () => {
+    const home = freshHome();
+    const journals = [await openSession(home, 's'), await openSession(home, 's')];
+    const count = (): number => log(home, 's').toString().split('\n').length - 1;
+    await Promise.all(
+      Array.from({ length: 20 }, (_, n) =>
+        journals[n % 2]?.append([draft({ n })], { amend: ([one]) => [{ ...one, ...draft({ n, after: count() }) }] }),
+      ),
+    );
+    for (const journal of journals) await journal.close();
+    const appended = entries(home, 's').slice(1);
+    expect(appended).toHaveLength(20);
+    // Those of one journal that wait together are written together: each sees at most as many as stand before it, and across journals none is hidden.
+    for (const [at, entry] of appended.entries()) expect(data(entry)['after']).toBeLessThanOrEqual(at + 1);
+    expect(appended.some((entry) => Number(data(entry)['after']) > 1)).toBe(true);
+    await expectIntact(home, 's');
+  });
+
   it('numbers entries in the order of the calls and says where they stand', async () => {
     const home = freshHome();
     const journal = await openSession(home, 's');

@@ -2,13 +2,14 @@ import { existsSync } from 'node:fs';
 import { NO_OPINION, readHook } from '@nd7/hooks';
 import type { HookReading } from '@nd7/hooks';
 import { machineKey, openHome, openSession, readReceipts } from '@nd7/journal';
-import type { Home, Journal } from '@nd7/journal';
+import type { Home, Journal, JournalDraft } from '@nd7/journal';
 import { parseReceipt } from '@nd7/receipt';
 import { systemClock, systemRandom } from '@nd7/signing';
 import { VERSION } from '../cli/version.js';
 import { readConfig } from './config.js';
 import type { RecorderConfig } from './config.js';
 import { draftMaker, recorderDraft, rememberSecrets } from './draft.js';
+import { markCopy } from './duplicates.js';
 import type { Answer } from './frames.js';
 import { markMissed } from './missed.js';
 import { markClosed, markOpen } from './open-marks.js';
@@ -32,8 +33,8 @@ export interface AloneRequest {
 }
 
 /**
- * Records one payload without a recorder: the hook's own process appends it under the session's lock, durable. It cannot notice copies, silence,
- * or a client that goes away; the recorder that is started beside it can. Never throws: what fails becomes the policy's answer.
+ * Records one payload without a recorder: the hook's own process appends it under the session's lock, durable. It cannot notice silence, or
+ * a client that goes away; the recorder that is started beside it can. Never throws: what fails becomes the policy's answer.
  */
 export async function recordAlone(request: AloneRequest): Promise<Answer> {
   if (request.startRecorder) startRecorder(request.home);
@@ -117,7 +118,10 @@ async function append(
   } else if (config.pin === 'required' && reading.kind === 'tool.before' && !isPinned(home, journal.session)) {
     answer = answerUnpinned(reading, existsSync(home.vaultFile));
   }
-  await journal.append(drafts, { sync: true });
+  // Another hook may be saying the same at this moment: under the lock one of the two comes second.
+  const amend = ([first, ...rest]: readonly JournalDraft[]) =>
+    first === undefined ? [] : [markCopy(home, journal.session, first), ...rest];
+  await journal.append(drafts, { sync: true, amend });
   if (ending) {
     await journal.seal();
     markClosed(home.root, journal.asked);

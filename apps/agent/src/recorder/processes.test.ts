@@ -51,10 +51,10 @@ const ended = (child: ChildProcess) =>
     child.exitCode !== null || child.signalCode !== null ? resolve(child.exitCode) : child.once('exit', resolve),
   );
 /** `count` payloads of session `s` by one process, in the way named; what was acknowledged comes back on stdout. */
-const speaker = (name: string, count: number, way: 'socket' | 'alone' | 'both') =>
+const speaker = (name: string, count: number, way: 'socket' | 'alone' | 'both' | 'again') =>
   start(process.execPath, [SPEAKER, home, 's', name, String(count), way], {
     env: environment(home),
-    stdio: ['ignore', 'pipe', 'inherit'],
+    stdio: ['pipe', 'pipe', 'inherit'],
   });
 const textOf = (child: ChildProcess) =>
   new Promise<string>((resolve) => {
@@ -84,38 +84,40 @@ it('takes 1,000 payloads of 20 processes, through the socket and past it at once
     expect(ids.filter((id) => id.startsWith(`p${n}-`))).toEqual(Array.from({ length: 50 }, (_, at) => `p${n}-${at}`));
 }, 180_000);
 
-it('killed at any moment loses nothing that was answered, and the next one goes on', async () => {
-  const answered: string[] = [];
-  for (let round = 0; round < 4; round++) {
-    const child = recorder();
-    await listening();
-    let heard = 0;
-    const speakers = [0, 1, 2].map((n) => {
-      const one = speaker(`r${round}n${n}`, 400, 'socket');
-      one.stdout?.on('data', () => heard++);
-      return textOf(one);
-    });
-    await until('something is answered', () => heard > 0);
-    await new Promise((resolve) => setTimeout(resolve, Math.random() * 400));
+it('killed at random, again and again, while hooks go on in parallel: nothing answered is lost, and the chain stays one', async () => {
+  const began = performance.now();
+  const speakers = Array.from({ length: 5 }, (_, n) => speaker(`p${n}`, 1_000_000, 'again'));
+  const texts = Promise.all(speakers.map(textOf));
+  let answers = 0;
+  for (const one of speakers)
+    one.stdout?.on('data', (chunk: Buffer) => (answers += chunk.toString().split('\n').length - 1));
+  let kills = 0;
+  // Some are killed while they begin, most while they answer.
+  for (; kills < 8 || (kills < 25 && performance.now() - began < 6_000); kills++) {
+    const [child, before] = [recorder(), answers];
+    if (kills % 4 !== 3) await until('something is answered', () => answers > before + 5 || child.exitCode !== null);
+    await new Promise((resolve) => setTimeout(resolve, Math.random() * 200));
     child.kill('SIGKILL');
     await ended(child);
-    // A speaker without a recorder gives up: only what was answered counts.
-    answered.push(
-      ...(await Promise.all(speakers))
-        .join('')
-        .trim()
-        .split('\n')
-        .filter((line) => line !== ''),
-    );
   }
   recorder();
   await listening();
+  for (const one of speakers) one.stdin?.end();
+  const answered = (await texts).flatMap((text) => text.split('\n').filter((line) => line !== ''));
   await askRecorder(home, 'stop');
   await until('it has stopped', () => !existsSync(join(home, 'run/hook')));
-  expect(answered.length).toBeGreaterThan(20);
+  await until('it has sealed', () => entriesOf(home, 's').at(-1)?.kind === 'seal');
+  expect(answered.length).toBeGreaterThan(50);
+  expect(sessionsOf(home)).toEqual(['s']);
   expect(await verdictOf(home, 's')).toMatchObject({ verdict: 'intact' });
-  const ids = new Set(idsIn('s'));
-  expect(answered.filter((id) => !ids.has(id))).toEqual([]);
+  const ids = idsIn('s');
+  const known = new Set(ids);
+  expect(answered.filter((id) => !known.has(id))).toEqual([]);
+  // Said again because nobody answered, perhaps; never out of its speaker's order.
+  for (let n = 0; n < speakers.length; n++) {
+    const counts = ids.filter((id) => id.startsWith(`p${n}-`)).map((id) => Number(id.split('-')[1]));
+    expect(counts).toEqual([...counts].sort((x, y) => x - y));
+  }
 }, 180_000);
 
 describe('one recorder of a home', () => {
@@ -217,6 +219,36 @@ describe('the hook command', () => {
     await askRecorder(deep, 'stop');
     await until('it has stopped', () => !existsSync(join(deep, 'run/hook')));
     expect(await verdictOf(deep, 's')).toMatchObject({ verdict: 'intact' });
+  }, 60_000);
+
+  it('marks what another says at the same moment, alone too', async () => {
+    const secret = payload.replace(
+      '"t1"',
+      '"t1","tool_input":{"command":"export API_KEY=sk-ant-api03-Zq8vR2mK7xW1pL5tY9bN3cD6fG0hJ4sA"}',
+    );
+    let pairs = 0;
+    // Two processes that begin at once may on a busy machine still be seconds apart: those are none.
+    for (let round = 0; round < 10 && pairs < 2; round++) {
+      const children = [0, 1].map(() => {
+        const child = start(process.execPath, [BIN, 'hook', '--agent', 'claude-code', '--alone'], {
+          env: environment(home),
+          stdio: ['pipe', 'ignore', 'inherit'],
+        });
+        child.stdin?.end(secret.replace('"t1"', `"r${round}"`));
+        return child;
+      });
+      await Promise.all(children.map(ended));
+      const [first, second] = entriesOf(home, 's').filter(({ data }) => data?.includes(`"r${round}"`));
+      expect(first?.peer).not.toHaveProperty('duplicate_of');
+      expect(second?.detached).toHaveLength(1);
+      if (Date.parse(second?.time ?? '') - Date.parse(first?.time ?? '') > 2_000) continue;
+      pairs++;
+      expect(second?.peer).toMatchObject({ duplicate_of: first?.seq });
+    }
+    expect(pairs).toBeGreaterThan(0);
+    hook(home, secret.replace('"t1"', '"another"'), ['--alone']);
+    expect(entriesOf(home, 's').at(-1)?.peer).not.toHaveProperty('duplicate_of');
+    expect(await verdictOf(home, 's')).toMatchObject({ verdict: 'intact' });
   }, 60_000);
 
   it('ends a session alone too', async () => {

@@ -35,6 +35,8 @@ export class SessionWriter {
   transcriptPath: string | undefined;
   /** Folder of the client's project settings. */
   project: string | undefined;
+  /** Marks a copy of what stood in the log before this recorder held it; set while such a copy can come. */
+  markCopy: ((draft: JournalDraft) => JournalDraft) | undefined;
   /** Call ids that hooks told of; what a transcript has beside them was made in silence. */
   readonly calls = new Set<string>();
 
@@ -72,7 +74,9 @@ export class SessionWriter {
     try {
       const original = await this.duplicates.first(reading, took, new Promise((resolve) => (known = resolve)));
       const peer = { ...speaker.peer, ...reading.marks, ...(original === undefined ? {} : { duplicate_of: original }) };
-      const seq = await this.append(this.make(reading, peer, took), reading.decisive);
+      const draft = this.make(reading, peer, took);
+      const marked = original === undefined ? (this.markCopy?.(draft) ?? draft) : draft;
+      const seq = await this.append(marked, reading.decisive);
       known(seq);
       this.ended = false;
       return { ok: true, session: this.id, seq, firstTool };

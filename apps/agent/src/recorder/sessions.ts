@@ -7,6 +7,7 @@ import type { KeyPair } from '@nd7/signing';
 import { SecretMemory } from '@nd7/detach';
 import type { DetachRules } from '@nd7/detach';
 import { draftMaker, rememberSecrets } from './draft.js';
+import { COPY_WINDOW_MS, markCopy } from './duplicates.js';
 import { Losses } from './losses.js';
 import type { Lost } from './losses.js';
 import { markClosed } from './open-marks.js';
@@ -136,6 +137,10 @@ export class Sessions {
       journal.opened === 'created' ? new SecretMemory() : await rememberSecrets(this.home, journal.session);
     const make = draftMaker({ memory, rules, random });
     const writer = new SessionWriter(journal, agent, this.losses(id), make, clock, this.onAppended);
+    if (journal.opened === 'resumed') {
+      writer.markCopy = (draft) => markCopy(this.home, journal.session, draft);
+      setTimeout(() => (writer.markCopy = undefined), COPY_WINDOW_MS).unref();
+    }
     // Begun before this recorder held it: by an earlier recorder, by fall-back hooks, or it is resumed.
     if (journal.opened === 'resumed' && journal.entries > 1)
       await writer.note('session.resume', { by: 'recorder', after: journal.entries }).catch(() => undefined);
