@@ -38,7 +38,9 @@ async function status(io: Io): Promise<void> {
   const { troublesLately } = await import('../recorder/troubles.js');
   const home = new Home(io.home);
   const recorder = await askJson(io.home, 'status', {}, 5_000);
-  const attached = attachedFiles(io.home);
+  const { attachedForEverybody } = await import('../recorder/managed.js');
+  const everybody = attachedForEverybody(io.env, io.cwd);
+  const attached = [...new Set([...attachedFiles(io.home), ...(everybody === undefined ? [] : [everybody])])];
   const fired = firedLately(home);
   const enrolled = statSync(home.vaultFile, { throwIfNoEntry: false }) !== undefined;
   const unshipped = await unshippedOf(home);
@@ -69,7 +71,9 @@ async function status(io: Io): Promise<void> {
     );
   }
   io.out(`Home       ${io.home}, ${sessions} ${sessions === 1 ? 'session' : 'sessions'}`);
-  io.out(`Attached   ${attached.length === 0 ? io.paint('yellow', 'nowhere: run `nd7 init`') : attached.join(', ')}`);
+  io.out(
+    `Attached   ${attached.length === 0 ? io.paint('yellow', 'nowhere: run `nd7 init`') : attached.map((file) => (file === everybody ? `${file} (for everybody)` : file)).join(', ')}`,
+  );
   showFired(io, fired);
   if (!enrolled) io.out('Vault      this machine is not enrolled: what is recorded rests on this disk alone');
   else {

@@ -1,4 +1,14 @@
-import { chmodSync, copyFileSync, existsSync, mkdirSync, readFileSync, renameSync, rmSync, statSync } from 'node:fs';
+import {
+  chmodSync,
+  copyFileSync,
+  existsSync,
+  mkdirSync,
+  readFileSync,
+  renameSync,
+  rmdirSync,
+  rmSync,
+  statSync,
+} from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { Scope } from './settings-paths.js';
@@ -37,6 +47,21 @@ export async function installShim(home: string, scope: Scope): Promise<{ path: s
     rmSync(temporary, { force: true });
   }
   return { path };
+}
+
+/** Removes the shim that every user runs and the administrator's shim.conf beside it; what else lies there stays. */
+export function removeManagedShim(): void {
+  for (const name of ['nd7-shim', 'shim.conf']) rmSync(join(MANAGED, name), { force: true });
+  removeEmptyFolder(MANAGED);
+}
+
+/** Removes a folder where nothing is in it. */
+export function removeEmptyFolder(path: string): void {
+  try {
+    rmdirSync(path);
+  } catch {
+    // somebody keeps something in it, or it is not there
+  }
 }
 
 /** How the shim of a home stands. */
