@@ -27,7 +27,7 @@ export class Insider {
   /** Changes one byte of what is stored of a segment, under the name that it has. */
   async flipByte({ team, body }: Stored): Promise<void> {
     await this.pastGuards('body', async (tx) => {
-      await tx`update nd7.body set sealed = set_byte(sealed, 40, get_byte(sealed, 40) # 1) where team = ${team} and hash = ${body}`;
+      await tx`update nd7.body set piece = set_byte(piece, 40, get_byte(piece, 40) # 1) where team = ${team} and hash = ${body} and place = 0`;
     });
   }
 
@@ -36,9 +36,9 @@ export class Insider {
     const { team, machine, session } = segment;
     const [wrapped] = await this.sql<{ team_key: string; wrapped: Buffer }[]>`
       select team_key, wrapped from nd7.data_key where team = ${team} and machine = ${machine} and session = ${session}`;
-    const [stored] = await this.sql<{ sealed: Buffer }[]>`
-      select sealed from nd7.body where team = ${team} and hash = ${segment.body}`;
-    if (wrapped === undefined || stored === undefined) throw new Error('nothing is stored there');
+    const [stored] = await this.sql<{ sealed: Buffer | null }[]>`
+      select string_agg(piece, '' order by place) as sealed from nd7.body where team = ${team} and hash = ${segment.body}`;
+    if (wrapped === undefined || stored?.sealed == null) throw new Error('nothing is stored there');
     const teamKey = loadSealingKey(keys, team, sealingKeys(keys, team).at(-1) ?? '');
     const key = unwrapKey(teamKey, wrapped.wrapped, segment);
     const frame = key && openBody(key, stored.sealed, segment);
@@ -48,7 +48,10 @@ export class Insider {
     if (after === before) throw new Error('nothing was changed');
     const sealed = sealBody(key, await zstd.compress(Buffer.from(after, 'utf8'), 3), segment, randomBytes);
     const name = createHash('sha256').update(sealed).digest('hex');
-    await this.sql`insert into nd7.body (team, hash, sealed) values (${team}, ${name}, ${sealed})`;
+    // In pieces of which the last is shorter than the others, as the vault stores it.
+    await this.sql`
+      insert into nd7.body (team, hash, place, piece)
+      select ${team}, ${name}, n, substring(${sealed}::bytea from n * 7936 + 1 for 7936) from generate_series(0, ${Math.floor(sealed.length / 7936)}::int) as n`;
     await this.pastGuards('segment', async (tx) => {
       await tx`update nd7.segment set body = ${name} where team = ${team} and body = ${segment.body}`;
     });

@@ -34,22 +34,11 @@ export class AccessStore {
     return row?.open === true;
   }
 
-  /**
-   * Uses a nonce up and looks whether the machine is revoked. The commit is not waited for on disk: whatever the request then does commits
-   * after it and takes it along, and a request that did nothing may as well be repeated.
-   */
-  useNonce(machine: MachineIdentity, nonce: string, now: Date): Promise<{ fresh: boolean; revoked: boolean }> {
-    return this.db.tenant(machine.team, async (tx) => {
-      const [row] = await tx<{ fresh: boolean; revoked: boolean }[]>`
-        with quick as materialized (select set_config('synchronous_commit', 'off', true)),
-          used as (
-            insert into nd7.nonce (team, machine, nonce) select ${machine.team}, ${machine.machine}, ${nonce} from quick
-            on conflict do nothing returning 1
-          )
-        select exists (select from used) as fresh,
-          exists (select from nd7.machine_revocation where machine = ${machine.machine} and since <= ${now}) as revoked`;
-      return row ?? { fresh: false, revoked: false };
-    });
+  /** Uses a nonce up and looks whether the machine is revoked; one statement and its own transaction (`nd7.use_nonce`). */
+  async useNonce(machine: MachineIdentity, nonce: string, now: Date): Promise<{ fresh: boolean; revoked: boolean }> {
+    const [row] = await this.db.sql<{ fresh: boolean; revoked: boolean }[]>`
+      select fresh, revoked from nd7.use_nonce(${machine.team}, ${machine.machine}, ${nonce}, ${now})`;
+    return row ?? { fresh: false, revoked: false };
   }
 
   /** A request of the machine's own was refused because its clock is too far off to tell it from an old one. */

@@ -4,12 +4,13 @@ import type { VaultConfig } from '../config.js';
 
 /**
  * The one way to the database. Every connection acts as the role nd7_app, which may insert and select and nothing else, whoever logged
- * in; everything about one team happens in `tenant`, because row-level security shows no row without a tenant.
+ * in; everything about one team happens in `tenant`, or in a function of the schema that sets the tenant itself (migration 0203), because
+ * row-level security shows no row without a tenant.
  *
  * Nothing of Nest is imported here: the admin commands use it too, and should not pay for a framework.
  */
 export class Database {
-  /** For what belongs to no team: health, and the functions that find a team by a token. */
+  /** For what belongs to no team (health, the functions that find a team by a token) and functions that set the tenant. */
   readonly sql: Sql;
 
   constructor(config: VaultConfig) {

@@ -1,5 +1,6 @@
 import { describe, expect, it } from '@jest/globals';
 import { testDatabase } from '@nd7/testing';
+import { createHash } from 'node:crypto';
 import { cpSync, mkdtempSync, writeFileSync, appendFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -27,6 +28,27 @@ describe('migrations', () => {
     await migrate(url, path);
     appendFileSync(join(path, migrations(path)[0]?.name ?? ''), '-- edited\n');
     await expect(migrate(url, path)).rejects.toMatchObject({ code: 'changed' });
+  }, 60_000);
+
+  it('cut the bodies that were stored whole into pieces, of every length', async () => {
+    const [url, path] = [await testDatabase(), folder()];
+    for (const { name } of migrations(path)) if (name > '0202') rmSync(join(path, name));
+    await migrate(url, path);
+    const sql = connect(url, { max: 1 });
+    const bodies = [1, 7935, 7936, 7937, 2 * 7936, 100_000].map((length, i) => Buffer.alloc(length, i));
+    for (const sealed of bodies)
+      await sql`insert into nd7.body (team, hash, sealed) values ('acme', ${createHash('sha256').update(sealed).digest('hex')}, ${sealed})`;
+    await migrate(url);
+    const pieces = await sql<
+      { hash: string; piece: Buffer }[]
+    >`select hash, piece from nd7.body where team = 'acme' order by hash, place`;
+    for (const sealed of bodies) {
+      const name = createHash('sha256').update(sealed).digest('hex');
+      const own = pieces.filter(({ hash }) => hash === name).map(({ piece }) => piece);
+      expect(own).toHaveLength(Math.floor(sealed.length / 7936) + 1);
+      expect(Buffer.concat(own).equals(sealed)).toBe(true);
+    }
+    await sql.end();
   }, 60_000);
 
   it('refuse a database of a newer vault', async () => {

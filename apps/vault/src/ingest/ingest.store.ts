@@ -18,11 +18,22 @@ export interface NewSegment {
   bytes: number;
 }
 
-interface SegmentRow {
+/** A row of `nd7.standing`: the session in each, beside one segment. Null where there is none. */
+type StandingRow = (SessionColumns | { entries: null }) & (SegmentColumns | { from_entry: null });
+
+interface SessionColumns {
+  entries: number;
+  head: string;
+  key: string;
+  first_key: string;
+  forked: boolean;
+}
+
+interface SegmentColumns {
   from_entry: number;
   to_entry: number;
   prev: string;
-  head: string;
+  segment_head: string;
   signature: string;
   leaf_id: string;
   key_before: string | null;
@@ -40,15 +51,19 @@ export interface StoredBody {
 export class IngestStore {
   constructor(private readonly db: Database) {}
 
-  /** The session's head, and every stored segment whose claim speaks of a count that this one speaks of. */
-  standing(team: string, claim: SignedClaim): Promise<{ held: HeldSession | undefined; touching: StoredSegment[] }> {
-    return this.db.tenant(team, async (tx) => {
-      const [held, touching] = await Promise.all([
-        this.held(tx, claim.machine, claim.session),
-        this.touching(tx, claim),
-      ]);
-      return { held, touching };
-    });
+  /** The session's head, and every stored segment whose claim speaks of a count that this one speaks of; one statement (`nd7.standing`). */
+  async standing(
+    team: string,
+    claim: SignedClaim,
+  ): Promise<{ held: HeldSession | undefined; touching: StoredSegment[] }> {
+    const rows = await this.db.sql<StandingRow[]>`
+      select entries, head, key, first_key, forked, from_entry, to_entry, prev, segment_head, signature, leaf_id::text, key_before
+      from nd7.standing(${team}, ${claim.machine}, ${claim.session}, ${claim.from}, ${claim.to})`;
+    const [first] = rows;
+    return {
+      held: first?.entries == null ? undefined : heldOf(first),
+      touching: rows.flatMap((row) => (row.from_entry === null ? [] : [segmentOf(row, claim)])),
+    };
   }
 
   /** Whether the machine may still add to the log; holds its revocation off until the transaction has ended. */
@@ -62,28 +77,6 @@ export class IngestStore {
       select entries, head, key, first_key as "firstKey", forked is not null as forked from nd7.session
       where machine = ${machine} and session = ${session}`;
     return row;
-  }
-
-  private async touching(tx: TransactionSql, claim: SignedClaim): Promise<StoredSegment[]> {
-    const ends = [claim.from, claim.to];
-    const rows = await tx<SegmentRow[]>`
-      select s.from_entry, s.to_entry, s.prev, s.head, s.signature, s.leaf_id::text,
-        (select b.key from nd7.segment b where b.machine = s.machine and b.session = s.session and b.to_entry = s.from_entry) as key_before
-      from nd7.segment s
-      where s.machine = ${claim.machine} and s.session = ${claim.session} and (s.from_entry = any (${ends}) or s.to_entry = any (${ends}))
-      order by s.from_entry`;
-    return rows.map((row) => ({
-      claim: {
-        ...claim,
-        from: row.from_entry,
-        to: row.to_entry,
-        prev: row.prev,
-        head: row.head,
-        signature: row.signature,
-      },
-      leafId: BigInt(row.leaf_id),
-      keyBefore: row.key_before,
-    }));
   }
 
   /** The stored bodies that hold any entry of [from, to), in order. */
@@ -103,7 +96,25 @@ export class IngestStore {
       select nd7.take_segment(
         ${c.machine}, ${c.session}, ${c.from}, ${c.to}, ${c.prev}, ${c.head}, ${c.signature}, ${s.firstKey ?? null}, ${s.keyAfter},
         ${s.sessionKeys as string[]}, ${s.received}, ${String(s.leafId)}::bigint, ${s.body}, ${s.bytes}, ${index.agent}, ${index.counts as number[]},
-        ${index.times}, ${index.label}, ${index.labels}) as outcome`;
+        ${arrayText(index.times)}::text::bigint[], ${arrayText(index.label)}::text::smallint[], ${index.labels}) as outcome`;
     return row?.outcome ?? 'moved';
   }
+}
+
+function heldOf({ entries, head, key, first_key: firstKey, forked }: SessionColumns): HeldSession {
+  return { entries, head, key, firstKey, forked };
+}
+
+function segmentOf(row: SegmentColumns, claim: SignedClaim): StoredSegment {
+  const { from_entry: from, to_entry: to, prev, segment_head: head, signature } = row;
+  return {
+    claim: { ...claim, from, to, prev, head, signature },
+    leafId: BigInt(row.leaf_id),
+    keyBefore: row.key_before,
+  };
+}
+
+/** Numbers as PostgreSQL writes an array. The driver would quote and escape each. */
+function arrayText(numbers: readonly number[]): string {
+  return `{${numbers.join(',')}}`;
 }

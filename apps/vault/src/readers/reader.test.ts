@@ -150,7 +150,7 @@ describe('a session', () => {
   it('whose stored body was changed or is missing is not shown, and says which', async () => {
     const path = `/v1/machines/${machine.key.publicKey}/sessions/list-4/segments/0/body`;
     await world.owner`alter table nd7.body disable trigger refuse_change`;
-    await world.owner`update nd7.body set sealed = set_byte(sealed, 40, get_byte(sealed, 40) # 1) where hash = (select body from nd7.segment where session = 'list-4')`;
+    await world.owner`update nd7.body set piece = set_byte(piece, 40, get_byte(piece, 40) # 1) where place = 0 and hash = (select body from nd7.segment where session = 'list-4')`;
     const changed = await get(path);
     expect([changed.status, changed.json['code']]).toEqual([500, 'internal']);
     await world.owner`delete from nd7.body where hash = (select body from nd7.segment where session = 'list-4')`;

@@ -24,7 +24,3 @@ export function isOvertaken(error: unknown): boolean {
   const code = (error as { code?: unknown } | undefined)?.code;
   return code === 'ND701' || code === 'ND702' || code === '23505';
 }
-
-export function isReadOnly(error: unknown): boolean {
-  return (error as { code?: unknown } | undefined)?.code === 'ND703';
-}

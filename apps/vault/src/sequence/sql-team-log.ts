@@ -4,7 +4,7 @@ import type { TransactionSql } from 'postgres';
 import { TeamLog } from '../log/team-log.js';
 import { readPublished, ReceiptReader, type PublishedHead } from '../receipts/receipt-reader.js';
 import { describeHead, type CheckpointSigner, type TreeHead } from '../signer/signer.js';
-import { isReadOnly, LogError } from './log-error.js';
+import { LogError } from './log-error.js';
 import type { Sequencer } from './sequencer.js';
 import { SignedWatch } from './signed-watch.js';
 import { holdsHead, readLogState, readVkeys, type TenantDatabase } from './tables.js';
@@ -53,22 +53,19 @@ export class SqlTeamLog extends TeamLog {
         `not a statement for log ${origin}: ${JSON.stringify(statement.slice(0, 200))}`,
       );
     const signed = await this.signed.head(origin);
-    // Looked at here first, in the caller's own transaction: no refused request may need a second connection to say why it is refused.
-    if (signed !== undefined && !(await holdsHead(tx, team, signed)))
-      throw new LogError('log-read-only', await this.describe(tx, team, signed));
     try {
-      const [row] = await tx<{ id: string }[]>`
+      const [row] = await tx<{ id: string | null }[]>`
         select nd7.log_enqueue(${team}, ${statement}, ${String(signed?.size ?? 0)}::bigint, ${Buffer.from(signed?.root ?? emptyRoot)})::text as id`;
-      return BigInt(row?.id ?? 0);
+      if (row !== undefined && row.id !== null) return BigInt(row.id);
     } catch (error) {
-      const { code, message } = error as { code?: unknown; message: string };
-      if (isReadOnly(error)) throw new LogError('log-read-only', message, { cause: error });
-      if (code === '23503')
+      if ((error as { code?: unknown }).code === '23503')
         throw new LogError('unknown-log', `team ${team} has no log: run \`nd7-vault team create\` again`, {
           cause: error,
         });
       throw error;
     }
+    // In the caller's own transaction: no refused request may need a second connection to say why it is refused.
+    throw new LogError('log-read-only', await this.describe(tx, team, signed ?? { size: 0, root: emptyRoot }));
   }
 
   receipt(team: string, leafId: bigint): Promise<string | undefined> {
