@@ -13,7 +13,7 @@ import { serveDashboard } from './http/dashboard.js';
 import { commonHeaders } from './http/headers.js';
 import { ProblemFilter } from './http/problem.filter.js';
 import { Watch } from './watch/watch.js';
-import { checkPolicies } from './log/witness-policy.js';
+import { checkStart } from './health/start-check.js';
 import { VaultModule, type VaultParts } from './vault.module.js';
 import './http/request.js';
 
@@ -29,7 +29,7 @@ export interface RunningVault {
 export async function startVault(parts: VaultParts): Promise<RunningVault> {
   const { config, log } = parts;
   for (const warning of await checkGuards(config)) log.warn(warning);
-  await checkPolicies(config);
+  await checkStart(config);
   const adapter = new FastifyAdapter({
     routerOptions: { maxParamLength: 256 },
     // Bodies are checked by the contract's own schemas: Fastify need not load its validator and serialiser, which takes a third of the start.
@@ -49,11 +49,16 @@ export async function startVault(parts: VaultParts): Promise<RunningVault> {
     abortOnError: false,
   });
   const fastify = adapter.getInstance() as unknown as FastifyInstance;
-  acceptBodies(fastify);
-  addHooks(fastify, app, parts);
-  app.useGlobalFilters(new ProblemFilter(log));
-  serveDashboard(fastify, config.dashboardDir);
-  await app.listen(config.port, config.host);
+  try {
+    acceptBodies(fastify);
+    addHooks(fastify, app, parts);
+    app.useGlobalFilters(new ProblemFilter(log));
+    serveDashboard(fastify, config.dashboardDir);
+    await app.listen(config.port, config.host);
+  } catch (error) {
+    await app.close().catch(() => undefined); // what was opened by then would keep the process alive
+    throw error;
+  }
   const address = fastify.server.address();
   const port = typeof address === 'object' && address !== null ? address.port : config.port;
   const url = `http://${config.host.includes(':') ? `[${config.host}]` : config.host}:${String(port)}`;

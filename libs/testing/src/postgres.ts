@@ -1,6 +1,6 @@
 // A PostgreSQL for tests: one cluster per test file, a fresh database per call.
 import { randomBytes } from 'node:crypto';
-import { mkdtempSync, rmSync } from 'node:fs';
+import { chmodSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import postgres from 'postgres';
@@ -13,6 +13,7 @@ let made = 0;
 export function testPostgres(): Promise<RunningPostgres> {
   running ??= (async () => {
     const dir = mkdtempSync(join(tmpdir(), 'nd7-test-pg-'));
+    chmodSync(dir, 0o755); // else root's cluster, which runs as another user, lies beside it and is left behind
     return { ...(await startPostgres({ dataDir: dir, durable: false })), dir };
   })();
   return running;

@@ -52,8 +52,8 @@ export class Readiness implements BeforeApplicationShutdown {
   async whyNot(): Promise<string | undefined> {
     if (this.leaving) return 'shutting down';
     if (this.missing.length > 0) return 'guards of the database are missing: see the log of this process';
-    const answer = this.db.sql`select 1`.then(
-      () => undefined,
+    const answer = this.db.sql<{ standby: boolean }[]>`select pg_is_in_recovery() as standby`.then(
+      ([server]) => (server?.standby === true ? 'the database is a standby: it takes nothing' : undefined),
       () => 'the database does not answer',
     );
     const late = new Promise<string>((done) => setTimeout(() => done('the database does not answer'), 3_000).unref());
