@@ -118,7 +118,7 @@ export class Desk {
     rmSync(join(this.home, '..'), { recursive: true, force: true, maxRetries: 20, retryDelay: 50 });
   }
 
-  private get env(): NodeJS.ProcessEnv {
+  get env(): NodeJS.ProcessEnv {
     return {
       PATH: process.env['PATH'],
       HOME: join(this.home, '..'),

@@ -28,13 +28,14 @@ export class RealVault implements Backend {
   private constructor(
     private readonly folder: string,
     private readonly port: number,
+    private readonly settings: Record<string, string>,
   ) {}
 
-  /** Brings all of it up, with one team. */
-  static async start(): Promise<RealVault> {
+  /** Brings all of it up, with one team; `settings` are added to the vault's environment. */
+  static async start(settings: Record<string, string> = {}): Promise<RealVault> {
     const folder = mkdtempSync(join(tmpdir(), 'nd7-real-vault-'));
     chmodSync(folder, 0o711); // a server that root starts runs as another user
-    const vault = new RealVault(folder, await freePort());
+    const vault = new RealVault(folder, await freePort(), settings);
     try {
       await vault.startDatabase();
       await vault.admin('migrate');
@@ -138,6 +139,7 @@ export class RealVault implements Backend {
       ND7_VAULT_PORT: String(this.port),
       ND7_VAULT_KEYS: join(this.folder, 'keys'),
       ND7_DASHBOARD_DIR: join(this.folder, 'no-dashboard'),
+      ...this.settings,
     };
   }
 

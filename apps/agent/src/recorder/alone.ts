@@ -125,7 +125,13 @@ async function append(
   if (ending) {
     await journal.seal();
     markClosed(home.root, journal.asked);
-  } else markOpen(home.root, { session: journal.asked, agent: reading.adapter.agent, client: who.client });
+  } else
+    markOpen(home.root, {
+      session: journal.asked,
+      agent: reading.adapter.agent,
+      client: who.client,
+      isNamed: who.isNamed,
+    });
   return answer;
 }
 

@@ -2,12 +2,15 @@ import { mkdirSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'nod
 import { join } from 'node:path';
 import { isSessionId } from '@nd7/entry';
 import { bootId } from './peer.js';
+import type { Client } from './peer.js';
 
 /** What a later recorder must know of a session that was open when this one died. */
 export interface OpenMark {
   session: string;
   agent: string;
-  client: { pid: number; start: string } | undefined;
+  client: Client | undefined;
+  /** Whether a hook has named it. */
+  isNamed: boolean;
 }
 
 function folder(home: string): string {
@@ -42,6 +45,7 @@ export function openMarks(home: string): OpenMark[] {
           session,
           agent: typeof mark['agent'] === 'string' ? mark['agent'] : 'unknown',
           client: known ? { pid: client.pid as number, start: client.start as string } : undefined,
+          isNamed: known && mark['isNamed'] === true,
         },
       ];
     } catch {

@@ -6,7 +6,15 @@ export interface Speaker {
   /** Goes into the entry as `peer`. */
   peer: Record<string, unknown>;
   /** The client process whose end is the session's end; undefined when it cannot be seen from here. */
-  client: { pid: number; start: string } | undefined;
+  client: Client | undefined;
+  /** Whether the hook's environment named that very process, so that it is the client and nothing that wraps it. */
+  isNamed: boolean;
+}
+
+/** An agent's process; its pid means something only together with its start. */
+export interface Client {
+  pid: number;
+  start: string;
 }
 
 /** A hook is at most this many processes below its client (client → shell → hook, with room for wrappers). */
@@ -25,10 +33,10 @@ export function speaker(pid: number, uid: number | undefined, claimed: string | 
   };
   const client = self === undefined ? undefined : clientAbove(self.parent, claimed);
   if (client !== undefined) peer['client'] = client;
-  return { peer, client };
+  return { peer, client, isNamed: client !== undefined && String(client.pid) === claimed };
 }
 
-function clientAbove(parent: number, claimed: string | undefined): { pid: number; start: string } | undefined {
+function clientAbove(parent: number, claimed: string | undefined): Client | undefined {
   const wanted = claimed !== undefined && /^[1-9]\d{0,9}$/.test(claimed) ? Number(claimed) : undefined;
   const first = factsOf(parent);
   if (first === undefined || parent <= 1) return undefined;
@@ -58,7 +66,7 @@ function factsOf(pid: number): ReturnType<typeof processFacts> {
 }
 
 /** Whether a client still runs. */
-export function clientAlive(client: { pid: number; start: string }): boolean {
+export function clientAlive(client: Client): boolean {
   return isAlive(client.pid, client.start);
 }
 
@@ -66,7 +74,7 @@ export function clientAlive(client: { pid: number; start: string }): boolean {
 const MAX_ABOVE = 64;
 
 /** Whether a process stands somewhere below a client. */
-export function isBelow(pid: number, client: { pid: number; start: string }): boolean {
+export function isBelow(pid: number, client: Client): boolean {
   let at = processFacts(pid);
   for (let hops = 0; at !== undefined && at.pid > 1 && hops < MAX_ABOVE; hops++) {
     if (at.pid === client.pid) return at.start === client.start;
@@ -89,7 +97,7 @@ export function bootId(): string {
 /**
  * The session for payloads that name none: one per client process, so that the recorder and the fall-back hook find the same.
  */
-export function unnamedSession(agent: string, client: { pid: number; start: string } | undefined): string {
+export function unnamedSession(agent: string, client: Client | undefined): string {
   const who = client === undefined ? 'unseen' : `${client.pid}-${client.start.replace(/[^A-Za-z0-9]/g, '')}`;
   return `unnamed-${agent}-${bootId().slice(0, 8)}-${who}`.slice(0, 120);
 }

@@ -91,6 +91,7 @@ export class Recorder implements ShipHost {
       try {
         const writer = await this.sessions.writer(mark.session, mark.agent, {});
         writer.client = mark.client;
+        if (mark.isNamed) writer.named = mark.client;
         if (mark.client === undefined || !clientAlive(mark.client)) {
           const reason = mark.client === undefined ? 'client unknown' : 'process gone';
           await writer.note('session.end', { reason, noticed: 'recorder started' });

@@ -15,10 +15,11 @@ const LOG_LIMIT = 1_000_000;
 
 /**
  * Runs the recorder of a home until it is told to stop: SIGTERM, SIGINT, `stop` over the socket, or its socket being removed (its home
- * was deleted). Resolves with true when it served, with false when another recorder of this home is there already. Rejects with
+ * was deleted). Resolves with true when it served, with false when another recorder of this home is there already; `heartbeatMs` is for tests
+ * that cannot wait for the minute of libs/ship. Rejects with
  * JournalError when the home cannot be used.
  */
-export async function runRecorder(root: string): Promise<boolean> {
+export async function runRecorder(root: string, { heartbeatMs }: { heartbeatMs?: number } = {}): Promise<boolean> {
   const home = openHome(root);
   const lock = openSync(join(home.run, 'recorder.lock'), 'a+', 0o600);
   if (!tryLock(lock)) {
@@ -52,7 +53,8 @@ export async function runRecorder(root: string): Promise<boolean> {
     enrolment = now;
     if (now === undefined) return recorder.ship(undefined);
     const { shipLoop } = await import('./ship-wiring.js');
-    recorder.ship(shipLoop({ home, machine, clock: systemClock, random: systemRandom, host: recorder, warn }));
+    const parts = { home, machine, clock: systemClock, random: systemRandom, host: recorder, warn };
+    recorder.ship(shipLoop({ ...parts, ...(heartbeatMs !== undefined && { heartbeatMs }) }));
   };
   let turn = Promise.resolve();
   const ships = (): Promise<void> =>

@@ -30,6 +30,8 @@ export class SessionWriter {
   ended = false;
   /** The client whose end is the session's end; the newest that spoke. */
   client: Speaker['client'];
+  /** The client, where a hook has named it. */
+  named: Speaker['client'];
   /** Milliseconds; of the newest payload. */
   lastTaken: number;
   transcriptPath: string | undefined;
@@ -59,6 +61,7 @@ export class SessionWriter {
   /** Learns from a payload whose session this is. */
   meet(reading: HookReading, speaker: Speaker, project: string | undefined): void {
     this.client = speaker.client ?? this.client;
+    if (speaker.isNamed) this.named = speaker.client;
     this.transcriptPath = reading.facts.transcriptPath ?? this.transcriptPath;
     this.project = project ?? this.project;
   }

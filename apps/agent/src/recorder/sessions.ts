@@ -115,7 +115,12 @@ export class Sessions {
     const journal = continueSession(this.home, { ...lastReceipted(this.home, session), why }, this.options);
     const writer = await this.keep(asked, this.begin(asked, old?.agent ?? 'unknown', journal));
     if (old !== undefined)
-      Object.assign(writer, { client: old.client, transcriptPath: old.transcriptPath, project: old.project });
+      Object.assign(writer, {
+        client: old.client,
+        named: old.named,
+        transcriptPath: old.transcriptPath,
+        project: old.project,
+      });
     return writer;
   }
 

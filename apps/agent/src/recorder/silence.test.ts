@@ -3,7 +3,18 @@ import { appendFileSync, mkdirSync, renameSync, rmSync, symlinkSync, writeFileSy
 import { join } from 'node:path';
 import { processFacts } from '@nd7/kernel';
 import fc from 'fast-check';
-import { killStarted, removeThrowAways, start, throwAway, until } from '../testing/recorder.fixture.js';
+import {
+  entriesOf,
+  inProcess,
+  killStarted,
+  removeThrowAways,
+  say,
+  start,
+  throwAway,
+  until,
+  verdictOf,
+} from '../testing/recorder.fixture.js';
+import type { Recorder } from './recorder.js';
 import { ProcessWatch, SilenceWatch } from './silence.js';
 import { Transcript } from './transcript.js';
 
@@ -186,4 +197,68 @@ describe('silence', () => {
     expect(watch.look({ ...facts, start: 'another' }, 0, 1e9)).toBeUndefined();
     expect(watch.look({ pid: 0, start: '' }, 0, 1e9)).toBeUndefined();
   });
+});
+
+(process.platform === 'linux' ? describe : describe.skip)('silence of a client without a transcript', () => {
+  let home: string;
+  let recorder: Recorder | undefined;
+  beforeEach(() => {
+    home = join(folder, 'home');
+  });
+  afterEach(async () => {
+    await recorder?.stop();
+  });
+  const hooksSilent = () =>
+    entriesOf(home, 's').filter(({ kind, data }) => kind === 'alarm' && data?.includes('"hooks silent"'));
+  /** A client that runs a program a look, for five looks, long after its hook has spoken. */
+  async function goOn(env: (pid: number) => Record<string, string>): Promise<number> {
+    const now = { ms: Date.now() };
+    await recorder?.stop();
+    const one = (recorder = inProcess(home, { lookMs: 20, clock: { now: () => now.ms } }));
+    const client = start('sh', ['-c', 'sleep 1000 & echo $!; while read -r line; do /bin/true; echo done; done'], {
+      stdio: ['pipe', 'pipe', 'ignore'],
+    });
+    let said = '';
+    client.stdout?.on('data', (chunk: Buffer) => (said += chunk.toString()));
+    await until('it runs', () => said.endsWith('\n'));
+    const hook = Number(said);
+    orphans.push(hook);
+    const payload = { session_id: 's', hook_event_name: 'PreToolUse', tool_use_id: 't1', transcript_path: path };
+    await say(one, payload, env(client.pid ?? 0), hook);
+    now.ms += 20_000;
+    for (let n = 1; n <= 5; n++) {
+      const seen = one.looks;
+      client.stdin?.write('go\n');
+      await until('it has ended', () => said.split('done').length === n + 1);
+      await until('a look', () => one.looks > seen + 1);
+    }
+    return client.pid ?? 0;
+  }
+
+  it('is noticed by its programs that go on, once', async () => {
+    const pid = await goOn((client) => ({ CLAUDE_PID: String(client) }));
+    expect(hooksSilent().map(({ data }) => JSON.parse(data ?? '') as unknown)).toEqual([
+      expect.objectContaining({ how: 'process', client: expect.objectContaining({ pid }) as object }),
+    ]);
+    expect(await verdictOf(home, 's')).toMatchObject({ verdict: 'intact' });
+  });
+
+  it('is not, where no hook has named it, or a status line makes it run programs', async () => {
+    await goOn(() => ({}));
+    const project = throwAway();
+    mkdirSync(join(project, '.claude'));
+    writeFileSync(join(project, '.claude/settings.json'), '{"statusLine":{"type":"command","command":"date"}}');
+    await goOn((client) => ({ CLAUDE_PID: String(client), CLAUDE_PROJECT_DIR: project }));
+    expect(hooksSilent()).toEqual([]);
+  });
+});
+
+const orphans: number[] = [];
+afterEach(() => {
+  for (const pid of orphans.splice(0))
+    try {
+      process.kill(pid, 'SIGKILL');
+    } catch {
+      // gone already
+    }
 });

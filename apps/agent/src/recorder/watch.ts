@@ -32,8 +32,8 @@ interface Observed {
   settings: SettingsWatch;
   /** Silencings already told, by file and way. */
   told: Set<string>;
-  /** The client the open mark names; 0: none is known. */
-  marked: number | undefined;
+  /** What the open mark says of the client. */
+  marked: string | undefined;
 }
 
 /** Looks at the open sessions every few seconds: is the client still there, do its hooks still speak, is the tail sealed in time. */
@@ -81,7 +81,12 @@ export class Watch {
     const quiet = clock.now() - session.lastTaken;
     if (session.client !== undefined && !clientAlive(session.client)) {
       await this.listenForSilence(session, true);
-      if (!session.ended) await session.note('session.end', { reason: 'process gone', client: session.client });
+      if (!session.ended)
+        await session.note('session.end', {
+          reason: 'process gone',
+          client: session.client,
+          isNamed: session.named !== undefined,
+        });
       return sessions.close(id);
     }
     if (session.ended && quiet > ENDED_CLOSE_MS) return sessions.close(id);
@@ -97,10 +102,11 @@ export class Watch {
     const isNew = !this.observed.has(session);
     const observed = this.of(session);
     if (isNew) observed.silence.look(session.transcriptPath, session.calls, this.options.clock.now());
-    const client = session.client?.pid ?? 0;
-    if (observed.marked === client) return;
-    observed.marked = client;
-    markOpen(this.options.home.root, { session: id, agent: session.agent, client: session.client });
+    const mark = { session: id, agent: session.agent, client: session.client, isNamed: session.named !== undefined };
+    const state = `${mark.client?.pid ?? ''} ${mark.isNamed}`;
+    if (observed.marked === state) return;
+    observed.marked = state;
+    markOpen(this.options.home.root, mark);
   }
 
   /** Alarms for what was done in silence; `isLast` before the session's end is written. */
@@ -129,11 +135,14 @@ export class Watch {
     }
   }
 
-  /** An alarm where the client's process goes on starting programs while its hooks are silent. One client may have several sessions. */
+  /**
+   * An alarm where the client's process goes on starting programs while its hooks are silent. One client may have several sessions. What a hook has not
+   * named may be a program around the client, which has reasons of its own.
+   */
   private async listenForPrograms(session: SessionWriter, now: number): Promise<void> {
-    const { client } = session;
+    const { named: client } = session;
     if (client === undefined) return;
-    const sessions = this.options.sessions.all().filter(([, one]) => one.client?.pid === client.pid);
+    const sessions = this.options.sessions.all().filter(([, one]) => one.named?.pid === client.pid);
     const heard = Math.max(...sessions.map(([, one]) => one.lastTaken));
     const since = this.of(session).programs.look(client, heard, now);
     // A status line is a program that the client runs on its own; and a hook may have been recorded past this recorder.
