@@ -74,7 +74,7 @@ export default tseslint.config(
   },
   {
     files: coreLibs.map((lib) => `libs/${lib}/src/**/*.ts`),
-    ignores: ['**/*.test.ts'],
+    ignores: ['**/*.test.ts', '**/*.fixture.ts'],
     rules: {
       'no-restricted-imports': [
         'error',
