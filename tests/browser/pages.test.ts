@@ -2,7 +2,8 @@
 import { inChromium } from './fixtures/chromium.js';
 import { Desk, pathOf } from './fixtures/desk.js';
 import { TOKEN } from './fixtures/server.js';
-import { type Theme, Visit } from './fixtures/visit.js';
+import { lookAt } from './fixtures/look.js';
+import { Visit } from './fixtures/visit.js';
 
 const desk = new Desk();
 const DONE = { hasText: /Unchanged|Changed|missing|second history/ };
@@ -64,34 +65,15 @@ const pages: Record<string, (visit: Visit) => Promise<void>> = {
     await visit.go('/incidents/INC-142');
     await visit.page.getByText('both signatures checked here').waitFor();
   },
+  'incident-of-silence': async (visit) => {
+    await visit.go('/incidents/INC-140');
+    await visit.page.getByRole('heading', { name: 'is shorter than it was' }).waitFor();
+  },
   machines: async (visit) => {
     await visit.go('/machines');
     await visit.page.getByText('tomas-x1').waitFor();
   },
 };
-
-const settings: { theme: Theme; width: number; height: number }[] = [
-  { theme: 'light', width: 1440, height: 900 },
-  { theme: 'dark', width: 1440, height: 900 },
-  { theme: 'light', width: 390, height: 844 },
-  { theme: 'dark', width: 390, height: 844 },
-];
-
-/** Looks at the page that is open in both themes and sizes. A theme changes colours and nothing else: the dark one needs no second look at structure. */
-async function lookAt(visit: Visit, name: string): Promise<void> {
-  for (const { theme, width, height } of settings) {
-    await visit.page.emulateMedia({ colorScheme: theme });
-    await visit.page.setViewportSize({ width, height });
-    await visit.picture(`${name}-${theme}-${String(width)}`);
-    const found = {
-      axe: await visit.axe(theme === 'dark' ? ['color-contrast'] : undefined),
-      overflow: await visit.overflow(),
-      wrong: await visit.wrong(),
-    };
-    expect([theme, width, found]).toEqual([theme, width, { axe: [], overflow: 0, wrong: [] }]);
-  }
-  await visit.page.setViewportSize({ width: 1440, height: 900 });
-}
 
 inChromium('every page, in both themes, wide and narrow', () => {
   desk.oneReader();

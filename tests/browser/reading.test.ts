@@ -74,6 +74,27 @@ inChromium('the sessions list', () => {
   });
 });
 
+inChromium('the incidents list', () => {
+  desk.oneReader();
+  it('says how many are open, filters in the address, and loads older ones', async () => {
+    const nav = desk.page.getByRole('navigation', { name: 'Main' });
+    await nav.getByText('4 open').waitFor();
+    await nav.getByRole('link', { name: 'Incidents' }).click();
+    const rows = desk.page.getByRole('grid').getByRole('row');
+    await rows.nth(50).waitFor();
+    expect(await rows.count()).toBe(51);
+    await desk.page.getByRole('button', { name: 'Load older' }).click();
+    await rows.nth(59).waitFor();
+    await desk.page.getByRole('button', { name: 'Open 4' }).click();
+    await desk.page.waitForURL('**/incidents?state=open');
+    await rows.nth(5).waitFor({ state: 'detached' });
+    expect(await rows.count()).toBe(5);
+    await desk.visit.go('/incidents?state=over');
+    await desk.page.getByText('the machine says that it was asleep').first().waitFor();
+    expect(await desk.page.getByText('INC-142').count()).toBe(0);
+  });
+});
+
 inChromium('keys', () => {
   desk.oneReader();
   it('lead everywhere, are off in fields, and can be switched off', async () => {

@@ -1,6 +1,7 @@
 import { Shell } from './shell/Shell.js';
 import { IncidentPage } from './pages/incidents/IncidentPage.js';
 import { IncidentsPage } from './pages/incidents/IncidentsPage.js';
+import { readIncidentsSearch } from './pages/incidents/search.js';
 import { MachinesPage } from './pages/machines/MachinesPage.js';
 import { NotFound } from './pages/NotFound.js';
 import { SessionPage } from './pages/session/SessionPage.js';
@@ -42,7 +43,12 @@ const routes = [
     component: VerificationPage,
   }),
   createRoute({ getParentRoute: () => root, path: '/verify', component: VerifyPage }),
-  createRoute({ getParentRoute: () => root, path: '/incidents', component: IncidentsPage }),
+  createRoute({
+    getParentRoute: () => root,
+    path: '/incidents',
+    component: IncidentsPage,
+    validateSearch: readIncidentsSearch,
+  }),
   createRoute({ getParentRoute: () => root, path: '/incidents/$id', component: IncidentPage }),
 ] as const;
 

@@ -9,7 +9,7 @@ import {
   SessionList,
   SessionPage,
 } from '@nd7/vault-api';
-import type { SessionListQuery } from '@nd7/vault-api';
+import type { IncidentListQuery, SessionListQuery } from '@nd7/vault-api';
 
 /** Why an answer of the vault cannot be used. */
 export type ApiCode =
@@ -32,6 +32,9 @@ export class ApiError extends Error {
   }
 }
 
+/** Tells, by an event `401`, that the vault took a request for nobody's, whichever part of the page had made it; that for the reader tells itself. */
+export const signedOut = new EventTarget();
+
 interface Schema<T> {
   safeParse(value: unknown): { success: true; data: T } | { success: false };
 }
@@ -44,12 +47,20 @@ async function ask(path: string, options: RequestInit = {}): Promise<Response> {
   if (answer.ok) return answer;
   const problem = ProblemDocument.safeParse(await answer.json().catch(() => undefined));
   const words = problem.success
-    ? problem.data.detail || problem.data.title
+    ? sentence(problem.data.detail || problem.data.title)
     : `The vault answered ${String(answer.status)}.`;
-  if (answer.status === 401) throw new ApiError('signed-out', 'Not signed in, or the sign-in has ended.', 401);
+  if (answer.status === 401) {
+    if (path !== pathOf('me')) signedOut.dispatchEvent(new Event('401'));
+    throw new ApiError('signed-out', 'Not signed in, or the sign-in has ended.', 401);
+  }
   if (answer.status === 404) throw new ApiError('not-found', words, 404);
   const wait = answer.headers.get('retry-after');
   throw new ApiError('refused', wait === null ? words : `${words} It asked to wait ${wait} s.`, answer.status);
+}
+
+/** What the vault says in passing, as a sentence of a page. */
+function sentence(words: string): string {
+  return `${words.charAt(0).toUpperCase()}${words.slice(1)}${/[.!?]$/.test(words) ? '' : '.'}`;
 }
 
 async function json<T>(schema: Schema<T>, path: string, options?: RequestInit): Promise<T> {
@@ -61,6 +72,14 @@ async function json<T>(schema: Schema<T>, path: string, options?: RequestInit): 
       `What came from ${path} is not what this page understands. Are page and vault of one version?`,
     );
   return parsed.data;
+}
+
+/** A query as an address bears it; what is empty is left out. */
+function searchOf(query: Record<string, string | number | undefined>): string {
+  const given = Object.entries(query).filter(([, value]) => value !== undefined && value !== '');
+  return given.length === 0
+    ? ''
+    : `?${new URLSearchParams(given.map(([key, value]) => [key, String(value)])).toString()}`;
 }
 
 const to = (route: RouteName, parameters: Record<string, string | number> = {}) => pathOf(route, parameters);
@@ -82,12 +101,11 @@ export const vault = {
   signOut: () => ask(to('signOut'), { method: 'POST' }),
   me: (signal?: AbortSignal) => json(Me, to('me'), init(signal)),
   machines: (signal?: AbortSignal) => json(MachineList, to('machines'), init(signal)),
-  incidents: (signal?: AbortSignal) => json(IncidentList, to('incidents'), init(signal)),
+  incidents: (query: Partial<IncidentListQuery>, signal?: AbortSignal) =>
+    json(IncidentList, `${to('incidents')}${searchOf(query)}`, init(signal)),
   incident: (id: string, signal?: AbortSignal) => json(Incident, to('incident', { id }), init(signal)),
   sessions: (query: Partial<SessionListQuery>, signal?: AbortSignal) => {
-    const parameters = new URLSearchParams();
-    for (const [key, value] of Object.entries(query)) if (value !== '') parameters.set(key, String(value));
-    return json(SessionList, `${to('sessions')}?${parameters.toString()}`, init(signal));
+    return json(SessionList, `${to('sessions')}${searchOf(query)}`, init(signal));
   },
   session: (at: SessionAddress, signal?: AbortSignal) => json(SessionPage, to('session', { ...at }), init(signal)),
   /** The bytes of a segment, as a stream. */

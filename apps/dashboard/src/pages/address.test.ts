@@ -1,6 +1,7 @@
 // What stands in addresses comes from anywhere: links, other people, old versions.
 import fc from 'fast-check';
 import { receiptsWanted } from '../check/receipts-wanted.js';
+import { readIncidentsSearch } from './incidents/search.js';
 import { readSessionSearch } from './session/search.js';
 import { readSessionsSearch, vaultQuery } from './sessions/search.js';
 import { parseFragment } from './sign-in/fragment.js';
@@ -40,6 +41,8 @@ describe('filters in the address', () => {
     });
     expect(readSessionSearch({ view: 'odd', entry: '-1' })).toEqual({});
     expect(readSessionSearch({ entry: '1e400' })).toEqual({});
+    expect(readIncidentsSearch({ state: 'over', cursor: 'x' })).toEqual({ state: 'over' });
+    expect(readIncidentsSearch({ state: 'sideways' })).toEqual({});
   });
 
   it('never throw', () => {
@@ -49,6 +52,7 @@ describe('filters in the address', () => {
         (raw) => {
           readSessionsSearch(raw);
           readSessionSearch(raw);
+          readIncidentsSearch(raw);
         },
       ),
     );

@@ -18,14 +18,17 @@ const SIGN_IN = '/sign-in';
 export function Shell() {
   const navigate = useNavigate();
   const path = useRouterState({ select: (state) => state.location.pathname });
+  const href = useRouterState({ select: (state) => state.location.href });
   const me = useMe();
   const [map, setMap] = useState(false);
   const main = useRef<HTMLElement>(null);
   const signedOut = me.error instanceof ApiError && me.error.code === 'signed-out';
 
   useEffect(() => {
-    if (signedOut && path !== SIGN_IN) void navigate({ to: SIGN_IN, replace: true });
-  }, [signedOut, path, navigate]);
+    // The sign-in page leads back to where the reader was.
+    if (signedOut && path !== SIGN_IN)
+      void navigate({ to: SIGN_IN, hash: `to=${encodeURIComponent(href)}`, replace: true });
+  }, [signedOut, path, href, navigate]);
 
   useEffect(() => {
     const goTo = {
@@ -86,7 +89,10 @@ export function Shell() {
           }}
         />
         <SideNav path={path} />
-        <TrustBar me={me.data} />
+        <TrustBar
+          me={me.data}
+          stands={me.isLoading ? 'asking' : me.error !== null && !signedOut ? 'no answer' : undefined}
+        />
         <main className={css.main} id="main" tabIndex={-1} ref={main}>
           <Outlet />
         </main>
@@ -151,8 +157,9 @@ function SideNav({ path }: { path: string }) {
       {item('/machines', 'laptop', 'Machines', path === '/machines')}
       {me.data !== undefined && (
         <div className={cx(css.who)}>
-          {me.data.reader}
-          <br />
+          <span className={css.reader} title={me.data.reader}>
+            {me.data.reader}
+          </span>
           <SignOut />
         </div>
       )}

@@ -20,7 +20,8 @@ export function TopBar(props: { onMap: () => void }) {
       </Link>
       {me.data !== undefined && <FindField />}
       <span className="end hide-m small mute nowrap">
-        Times in <b className="dim">{zone.name}</b>, {zone.offset}
+        Times in <b className="dim">{zone.name}</b>
+        {zone.name !== 'UTC' && `, ${zone.offset}`}
       </span>
       <Button look="ghost" className="hide-m" aria-label="Keyboard map" onClick={props.onMap}>
         <kbd>?</kbd>

@@ -14,8 +14,11 @@ import css from './trust.module.css';
 import { useVerifierHash } from './verifier.js';
 import { checkpointWords, keyName } from './words.js';
 
-/** Always there: what this browser verified of the log, on which key it rests, and with which verifier. */
-export function TrustBar({ me }: { me: Me | undefined }) {
+/**
+ * Always there: what this browser verified of the log, on which key it rests, and with which verifier. `stands`: how far asking the vault is, where
+ * it is not known who is signed in.
+ */
+export function TrustBar({ me, stands }: { me: Me | undefined; stands: 'asking' | 'no answer' | undefined }) {
   const pin = usePin(me?.origin);
   const checkpoint = useCheckpoint(me?.team, me?.origin, pin?.vkey);
   const [asking, setAsking] = useState(false);
@@ -25,7 +28,7 @@ export function TrustBar({ me }: { me: Me | undefined }) {
   const other = me !== undefined && pin !== undefined && pin.vkey !== me.vkey;
   return (
     <footer className={cx(css.bar, (failed || other) && css.failed)} aria-label="What this browser verified">
-      {me === undefined && <Verdict shape="none">Not signed in: nothing is verified</Verdict>}
+      {me === undefined && <Nobody stands={stands} />}
       {me !== undefined && pin === undefined && (
         <span>
           <Verdict shape="none">No key pinned: nothing is verified</Verdict>
@@ -48,12 +51,12 @@ export function TrustBar({ me }: { me: Me | undefined }) {
       {pin !== undefined && (
         <CheckpointWord judged={checkpoint.data} error={checkpoint.error} since={checkpoint.dataUpdatedAt} />
       )}
-      {pin !== undefined && (
+      {pin !== undefined && !failed && !other && (
         <span className={css.opt}>
           Rests on <b>your pinned key</b> <code>{keyName(pin.vkey)}</code>
         </span>
       )}
-      {pin !== undefined && (
+      {pin !== undefined && !failed && !other && (
         <span
           className={cx(css.opt, 'mute')}
           title="Your policy asks for no witness: that the vault shows everybody the same log is its own word."
@@ -80,6 +83,15 @@ export function TrustBar({ me }: { me: Me | undefined }) {
         />
       )}
     </footer>
+  );
+}
+
+function Nobody({ stands }: { stands: 'asking' | 'no answer' | undefined }) {
+  if (stands === 'asking') return <Verdict shape="run">Asking the vault</Verdict>;
+  return (
+    <Verdict shape="none">
+      {stands === 'no answer' ? 'The vault does not answer' : 'Not signed in'}: nothing is verified
+    </Verdict>
   );
 }
 

@@ -7,16 +7,13 @@ const minutes = new Intl.DateTimeFormat('en-GB', { hour: '2-digit', minute: '2-d
 const day = new Intl.DateTimeFormat('en-GB', { day: 'numeric', month: 'short' });
 const dayYear = new Intl.DateTimeFormat('en-GB', { day: 'numeric', month: 'short', year: 'numeric' });
 
+type TimeAs = 'clock' | 'millis' | 'list' | 'exact' | 'day';
+
 /**
- * A time in the reader's zone, UTC on hover. `as` picks the detail: the clock, with milliseconds, or what a list needs
- * (the clock today, else the day).
+ * A time in the reader's zone, UTC on hover. `as` picks the detail: the clock, with milliseconds, what a list needs (the minute today, else with
+ * the day), or the same to the second (`exact`).
  */
-export function Time(props: {
-  at: string | number;
-  as?: 'clock' | 'millis' | 'list' | 'day';
-  plain?: boolean;
-  className?: string | undefined;
-}) {
+export function Time(props: { at: string | number; as?: TimeAs; plain?: boolean; className?: string | undefined }) {
   const date = new Date(props.at);
   const ms = date.getTime();
   if (Number.isNaN(ms)) return <span className="mute">no time</span>;
@@ -27,12 +24,13 @@ export function Time(props: {
   );
 }
 
-function words(date: Date, as: 'clock' | 'millis' | 'list' | 'day'): string {
+function words(date: Date, as: TimeAs): string {
   const now = new Date();
   const today = date.toDateString() === now.toDateString();
   if (as === 'clock') return clock.format(date);
   if (as === 'millis') return `${clock.format(date)}.${String(date.getMilliseconds()).padStart(3, '0')}`;
-  if (as === 'list' && today) return minutes.format(date);
+  const time = as === 'exact' ? clock : minutes;
+  if (as !== 'day' && today) return time.format(date);
   const named = date.getFullYear() === now.getFullYear() ? day.format(date) : dayYear.format(date);
-  return as === 'day' ? named : `${named} ${minutes.format(date)}`;
+  return as === 'day' ? named : `${named} ${time.format(date)}`;
 }

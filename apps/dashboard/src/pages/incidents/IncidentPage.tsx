@@ -1,5 +1,5 @@
 import type { Incident, Me } from '@nd7/vault-api';
-import { useIncident, useMachines, useMe } from '../../api/queries.js';
+import { askAgain, useIncident, useMachines, useMe } from '../../api/queries.js';
 import type { Claim, Proof } from '../../check/proofs.js';
 import { forkInWorker } from '../../check/worker-client.js';
 import { useKeys } from '../../shell/keys.js';
@@ -30,8 +30,8 @@ export function IncidentPage() {
     if (incident.error === null) return <Loading what="the incident" rows={6} />;
     return (
       <>
-        <PageHead title="This incident cannot be shown" />
-        <Trouble error={incident.error} onRetry={() => void incident.refetch()} />
+        <PageHead title="This incident cannot be shown" crumb={<Link to="/incidents">Incidents</Link>} />
+        <Trouble error={incident.error} onRetry={askAgain} />
       </>
     );
   }

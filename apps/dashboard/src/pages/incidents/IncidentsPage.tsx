@@ -1,24 +1,27 @@
 import { useState } from 'react';
-import { useIncidents, useMachines } from '../../api/queries.js';
+import { askAgain, useIncidentPages, useMachines } from '../../api/queries.js';
 import { useKeys } from '../../shell/keys.js';
+import { Button, Segmented } from '../../ui/controls.js';
 import { cx } from '../../ui/cx.js';
 import { Verdict } from '../../ui/Evidence.js';
 import { useRowFocus } from '../../ui/grid.js';
 import { shortHash } from '../../ui/short-hash.js';
 import { PageHead, Panel } from '../../ui/Panel.js';
-import { Link, useNavigate } from '../../ui/router.js';
+import { Link, useNavigate, useSearch } from '../../ui/router.js';
 import { Said } from '../../ui/Said.js';
 import { Empty, Loading, Trouble } from '../../ui/states.js';
 import table from '../../ui/table.module.css';
 import { Time } from '../../ui/Time.js';
-import { incidentSentence, isCritical } from './words.js';
+import { incidentSentence, isCritical, overSentence } from './words.js';
 
 /** What the vault found to be wrong, newest first. An alarm may be anybody's word: believing it costs nothing. */
 export function IncidentsPage() {
-  const list = useIncidents();
+  const { state } = useSearch({ from: '/incidents' });
+  const list = useIncidentPages(state);
   const machines = useMachines();
   const navigate = useNavigate();
-  const incidents = list.data?.incidents ?? [];
+  const incidents = list.data?.pages.flatMap((page) => page.incidents) ?? [];
+  const stillOpen = list.data?.pages[0]?.open;
   const [selected, select] = useState(-1);
   const grid = useRowFocus(incidents.length, selected, select);
   const nameOf = (machine: string) =>
@@ -40,14 +43,34 @@ export function IncidentsPage() {
   });
   return (
     <>
-      <PageHead title="Incidents" />
-      {list.error !== null && (
-        <Trouble error={list.error} since={list.dataUpdatedAt} onRetry={() => void list.refetch()} />
-      )}
-      <Panel label="Incidents">
+      <PageHead title="Incidents">
+        <Segmented
+          label="Which"
+          value={state ?? 'all'}
+          options={[
+            { value: 'all', text: 'All' },
+            { value: 'open', text: stillOpen === undefined ? 'Open' : `Open ${stillOpen.toLocaleString('en')}` },
+            { value: 'over', text: 'Over' },
+          ]}
+          onChange={(to) =>
+            void navigate({ to: '/incidents', search: to === 'all' ? {} : { state: to }, replace: true })
+          }
+        />
+      </PageHead>
+      {list.error !== null && <Trouble error={list.error} since={list.dataUpdatedAt} onRetry={askAgain} />}
+      <Panel
+        label="Incidents"
+        footer={
+          list.hasNextPage && (
+            <Button disabled={list.isFetchingNextPage} onClick={() => void list.fetchNextPage()}>
+              Load older
+            </Button>
+          )
+        }
+      >
         {list.isPending && <Loading what="incidents" />}
         {list.data !== undefined && incidents.length === 0 && (
-          <Empty icon="fork" title="No incident">
+          <Empty icon="fork" title={state === undefined ? 'No incident' : `No incident is ${state}`}>
             <p>The vault reports none. That is its word: what this browser checked stands with each session.</p>
           </Empty>
         )}
@@ -89,6 +112,7 @@ export function IncidentsPage() {
                     </td>
                     <td>
                       <Verdict shape="says">{incident.state}</Verdict>
+                      {incident.over !== undefined && <span className={table.sub}>{overSentence(incident)}</span>}
                     </td>
                   </tr>
                 ))}

@@ -1,4 +1,4 @@
-import { useMachines } from '../../api/queries.js';
+import { askAgain, useMachines } from '../../api/queries.js';
 import { Verdict } from '../../ui/Evidence.js';
 import { Hash } from '../../ui/Hash.js';
 import { PageHead, Panel } from '../../ui/Panel.js';
@@ -22,9 +22,7 @@ export function MachinesPage() {
           </p>
         }
       />
-      {list.error !== null && (
-        <Trouble error={list.error} since={list.dataUpdatedAt} onRetry={() => void list.refetch()} />
-      )}
+      {list.error !== null && <Trouble error={list.error} since={list.dataUpdatedAt} onRetry={askAgain} />}
       <Panel label="Machines">
         {list.isPending && <Loading what="machines" />}
         {list.data !== undefined && machines.length === 0 && (

@@ -16,6 +16,8 @@ const seconds = new Intl.DateTimeFormat('en-GB', { hour: '2-digit', minute: '2-d
 export function TimeAxis(props: {
   items: readonly Item[];
   window: { from: number; to: number } | undefined;
+  /** All entries are among the items: only then is it known that a lane has none. */
+  whole: boolean;
   onSelect: (seq: number) => void;
 }) {
   const box = useRef<HTMLDivElement>(null);
@@ -73,7 +75,7 @@ export function TimeAxis(props: {
         {LANES.map((lane, i) =>
           has.has(lane) ? null : (
             <text key={lane} className={css.none} x={LABELS + 6} y={TOP + i * LANE + 9}>
-              {EMPTY[lane]}
+              {props.whole ? EMPTY[lane] : 'nothing so far'}
             </text>
           ),
         )}

@@ -29,6 +29,8 @@ export function Inspector(props: {
   machine: string;
   session: string;
   result: Proof<SessionResult> | undefined;
+  /** The check was given up: bytes could not be had. */
+  failed: boolean;
   onSelect: (seq: number) => void;
   raw: boolean;
   onRaw: (open: boolean) => void;
@@ -89,7 +91,7 @@ export function Inspector(props: {
         />
         <div className="stack">
           <h3>Rests on</h3>
-          <RestsOn row={row} rows={props.rows} result={props.result} />
+          <RestsOn row={row} rows={props.rows} result={props.result} failed={props.failed} />
         </div>
         {siblings.length > 0 && (
           <div className="stack">
@@ -196,8 +198,14 @@ function useEntryHash(machine: string, session: string, row: Row, bytes: Session
   return data;
 }
 
-function RestsOn({ row, rows, result }: { row: Row; rows: readonly Row[]; result: Proof<SessionResult> | undefined }) {
-  if (result === undefined) return <Verdict shape="run">not yet checked to the end</Verdict>;
+function RestsOn(props: { row: Row; rows: readonly Row[]; result: Proof<SessionResult> | undefined; failed: boolean }) {
+  const { row, rows, result } = props;
+  if (result === undefined)
+    return props.failed ? (
+      <Verdict shape="none">not checked: bytes are missing</Verdict>
+    ) : (
+      <Verdict shape="run">not yet checked to the end</Verdict>
+    );
   const { report } = result;
   const bad = report.bad_entry;
   if (bad === row.seq) return <Verdict shape="bad">{report.reason}</Verdict>;

@@ -162,7 +162,10 @@ export function Reader(props: {
     agent: agentName(page.agent),
     effects: counts.effect,
     decisions: counts.decision,
-    isOver: page.state !== 'open' || rows.some((one) => one.kind === 'session.end' && one.class === 'recorder'),
+    // While entries are still to be read, nobody knows that a result never came.
+    isOver:
+      run.phase === 'done' &&
+      (page.state !== 'open' || rows.some((one) => one.kind === 'session.end' && one.class === 'recorder')),
     bad:
       run.result?.report.bad_entry === undefined
         ? undefined
@@ -180,6 +183,7 @@ export function Reader(props: {
         {isList && items.length > 0 && (
           <TimeAxis
             items={items}
+            whole={run.phase === 'done'}
             window={windowOf(view === 'story' ? shownItems : [], range)}
             onSelect={(to) => go(to, false)}
           />
@@ -296,6 +300,7 @@ export function Reader(props: {
               machine={at.machine}
               session={at.session}
               result={run.result}
+              failed={run.phase === 'failed'}
               onSelect={(to) => {
                 go(to, false);
               }}

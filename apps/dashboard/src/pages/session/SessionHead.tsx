@@ -105,6 +105,12 @@ export function bytesWords(bytes: number): string {
 }
 
 function Badges({ page, run }: { page: SessionPage; run: Run | undefined }) {
+  if (run?.phase === 'failed')
+    return (
+      <Verdict shape="none" badge>
+        not checked
+      </Verdict>
+    );
   if (run?.result === undefined)
     return (
       <Verdict shape="run" badge>

@@ -1,9 +1,9 @@
 import type { SessionAddress } from '../../api/client.js';
-import { useSession } from '../../api/queries.js';
+import { askAgain, useSession } from '../../api/queries.js';
 import { Button } from '../../ui/controls.js';
 import { Call } from '../../ui/Evidence.js';
 import { PageHead } from '../../ui/Panel.js';
-import { useNavigate, useParams, useSearch } from '../../ui/router.js';
+import { Link, useNavigate, useParams, useSearch } from '../../ui/router.js';
 import { Loading, Trouble } from '../../ui/states.js';
 import { Receipts, Segments } from './Evidence.js';
 import { Reader } from './Reader.js';
@@ -33,8 +33,8 @@ export function SessionPage() {
     if (session.error === null) return <Loading what="the session" rows={6} />;
     return (
       <>
-        <PageHead title="This session cannot be shown" />
-        <Trouble error={session.error} onRetry={() => void session.refetch()} />
+        <PageHead title="This session cannot be shown" crumb={<Link to="/sessions">Sessions</Link>} />
+        <Trouble error={session.error} onRetry={askAgain} />
       </>
     );
   }
@@ -48,7 +48,7 @@ export function SessionPage() {
       <SessionHead at={at} page={session.data} run={run} onCheck={check} />
       {run?.phase === 'failed' && (
         <Call kind="bad">
-          <b>Not checked: {run.error}</b>
+          <b>{run.error}</b>
           <div className="row">
             <Button onClick={check}>Try again</Button>
           </div>

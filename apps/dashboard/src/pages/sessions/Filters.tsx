@@ -49,12 +49,13 @@ function machineName(machine: string, machines: readonly MachineRow[]): string {
 export function Facets(props: {
   search: SessionsSearch;
   set: Set;
-  rows: readonly SessionRow[];
+  /** Undefined while there are none to count. */
+  rows: readonly SessionRow[] | undefined;
   machines: readonly MachineRow[];
 }) {
   const { search, set, rows } = props;
   const [open, setOpen] = useState(false);
-  const agents = unique([...rows.map((row) => row.agent ?? ''), search.agent ?? '']);
+  const agents = unique([...(rows ?? []).map((row) => row.agent ?? ''), search.agent ?? '']);
   const pick = (name: keyof SessionsSearch, value: string) => (on: boolean) => {
     set({ [name]: on ? value : undefined });
   };
@@ -78,7 +79,7 @@ export function Facets(props: {
               key={value}
               checked={search.checked === value}
               onChange={pick('checked', value)}
-              count={rows.filter((row) => checkedOf(runOf(row)) === value).length}
+              count={rows?.filter((row) => checkedOf(runOf(row)) === value).length}
             >
               {value === 'verified' && 'verified here'}
               {value === 'failed' && <Verdict shape="bad">failed</Verdict>}
@@ -93,7 +94,7 @@ export function Facets(props: {
               key={value}
               checked={search.state === value}
               onChange={pick('state', value)}
-              count={rows.filter((row) => row.state === value).length}
+              count={rows?.filter((row) => row.state === value).length}
             >
               {value}
             </Facet>
@@ -107,7 +108,7 @@ export function Facets(props: {
                 key={value}
                 checked={search.agent === value}
                 onChange={pick('agent', value)}
-                count={rows.filter((row) => row.agent === value).length}
+                count={rows?.filter((row) => row.agent === value).length}
               >
                 {agentName(value)}
               </Facet>
@@ -122,7 +123,7 @@ export function Facets(props: {
                 key={machine.machine}
                 checked={search.machine === machine.machine}
                 onChange={pick('machine', machine.machine)}
-                count={rows.filter((row) => row.machine === machine.machine).length}
+                count={rows?.filter((row) => row.machine === machine.machine).length}
               >
                 <Said text={machine.name} />
               </Facet>

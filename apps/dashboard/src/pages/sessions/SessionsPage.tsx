@@ -1,6 +1,6 @@
 import type { SessionRow } from '@nd7/vault-api';
 import { useMemo, useState, useSyncExternalStore } from 'react';
-import { useMachines, useMe, useNewest, useSessions } from '../../api/queries.js';
+import { askAgain, useMachines, useMe, useNewest, useSessions } from '../../api/queries.js';
 import { runOf, startRun, subscribeRuns } from '../../check/runs.js';
 import { useFind } from '../../shell/find.js';
 import { useKeys } from '../../shell/keys.js';
@@ -77,24 +77,34 @@ export function SessionsPage() {
           <Icon name="filter" size="small" />
           <ActiveFilters search={search} set={set} machines={machines.data?.machines ?? []} />
           <span className="end small mute nowrap">
-            <b className="strong">{rows.length.toLocaleString('en')}</b> of {loaded.length.toLocaleString('en')} loaded
+            {list.data !== undefined && (
+              <>
+                <b className="strong">{rows.length.toLocaleString('en')}</b> of {loaded.length.toLocaleString('en')}{' '}
+                loaded
+              </>
+            )}
           </span>
           <Button disabled={rows.length === 0 || verify.going} onClick={() => void verify.start(rows)}>
             <Icon name="shield" size="small" />
             {verify.going
               ? `Checking ${String(verify.done)} of ${String(verify.all)}`
-              : rows.length === 1
-                ? 'Verify this 1'
-                : `Verify these ${rows.length.toLocaleString('en')}`}
+              : rows.length === 0
+                ? 'Verify'
+                : rows.length === 1
+                  ? 'Verify this 1'
+                  : `Verify these ${rows.length.toLocaleString('en')}`}
           </Button>
         </div>
       </Panel>
       <div className={layout.facets}>
-        <Facets search={search} set={set} rows={loaded} machines={machines.data?.machines ?? []} />
+        <Facets
+          search={search}
+          set={set}
+          rows={list.data === undefined ? undefined : loaded}
+          machines={machines.data?.machines ?? []}
+        />
         <div className="stack stack-4">
-          {list.error !== null && (
-            <Trouble error={list.error} since={list.dataUpdatedAt} onRetry={() => void list.refetch()} />
-          )}
+          {list.error !== null && <Trouble error={list.error} since={list.dataUpdatedAt} onRetry={askAgain} />}
           <NewRows query={query} loaded={loaded} onShow={() => void list.refetch()} />
           {(list.isPending || list.data !== undefined) && (
             <Panel
@@ -102,7 +112,9 @@ export function SessionsPage() {
               footer={
                 <>
                   <span>
-                    {loaded.length.toLocaleString('en')} loaded{list.hasNextPage ? ', more there are' : ''}
+                    {list.isPending
+                      ? 'loading'
+                      : `${loaded.length.toLocaleString('en')} loaded${list.hasNextPage ? ', more there are' : ''}`}
                   </span>
                   {list.hasNextPage && (
                     <Button disabled={list.isFetchingNextPage} onClick={() => void list.fetchNextPage()}>
@@ -152,7 +164,8 @@ function NoRows(props: { filters: number; loaded: number; more: boolean; onClear
     return (
       <Empty icon="list" title="No session yet">
         <p>
-          A machine ships its sessions once it is enrolled: <code>nd7 enrol</code>, then <code>nd7 ship --follow</code>.
+          A machine that is enrolled ships what it records by itself: <code>nd7 enrol URL TOKEN</code>, then{' '}
+          <code>nd7 init</code>.
         </p>
       </Empty>
     );

@@ -36,7 +36,7 @@ export function SignInPage() {
     setStep({ at: 'asking' });
     try {
       const me = await vault.signIn(token);
-      answers.clear();
+      forgetOthers();
       answers.setQueryData(['me'], me);
       const next = await pinFrom(link.pin, me);
       if (next === undefined) done();
@@ -67,7 +67,7 @@ export function SignInPage() {
 
   return (
     <div className={css.narrow}>
-      {step.at === 'token' && <TokenForm trouble={step.trouble} onToken={(token) => void signIn(token)} />}
+      {step.at === 'token' && <TokenForm to={link.to} trouble={step.trouble} onToken={(token) => void signIn(token)} />}
       {step.at === 'asking' && (
         <>
           <PageHead title="Signing in" />
@@ -100,6 +100,11 @@ export function SignInPage() {
   );
 }
 
+/** Forgets what another reader was told. Who is signed in stays to be told anew: the frame of the page looks at it. */
+function forgetOthers(): void {
+  answers.removeQueries({ predicate: (query) => query.queryKey[0] !== 'me' });
+}
+
 /** What follows from the key in the link; undefined where nothing is left to ask. */
 async function pinFrom(pin: string | undefined, me: Me): Promise<Step | undefined> {
   const pinned = readPins()[me.origin];
@@ -117,13 +122,13 @@ async function pinFrom(pin: string | undefined, me: Me): Promise<Step | undefine
   return undefined;
 }
 
-function TokenForm(props: { trouble: string | undefined; onToken: (token: string) => void }) {
+function TokenForm(props: { to: string | undefined; trouble: string | undefined; onToken: (token: string) => void }) {
   const [token, setToken] = useState('');
   const id = useId();
   return (
     <>
       <PageHead
-        title="Sign in"
+        title={props.to === undefined ? 'Sign in' : 'Sign in to go on'}
         lede={
           <p>
             Open the link that whoever runs the vault gave you: it carries your token, and the vault’s key for this

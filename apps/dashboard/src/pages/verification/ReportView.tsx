@@ -2,6 +2,7 @@ import type { Proof } from '../../check/proofs.js';
 import { Call } from '../../ui/Evidence.js';
 import { Icon } from '../../ui/Icon.js';
 import { layout, Panel } from '../../ui/Panel.js';
+import { Words } from '../../ui/Words.js';
 import type { CheckpointResult, SessionResult } from '../../worker/protocol.js';
 import { InclusionPanel } from './Inclusion.js';
 import type { Row } from '../../worker/row.js';
@@ -70,10 +71,15 @@ function Sentences(props: { of: readonly string[]; none: string; icon: 'key' | '
 function Sentence({ text }: { text: string }) {
   const cut = text.indexOf(': ');
   const upper = (part: string) => part.charAt(0).toUpperCase() + part.slice(1);
-  if (cut < 0) return <span>{upper(text)}.</span>;
+  if (cut < 0)
+    return (
+      <span>
+        <Words text={upper(text)} />.
+      </span>
+    );
   return (
     <span>
-      <b className="strong">{upper(text.slice(0, cut))}.</b> {upper(text.slice(cut + 2))}.
+      <b className="strong">{upper(text.slice(0, cut))}.</b> <Words text={upper(text.slice(cut + 2))} />.
     </span>
   );
 }

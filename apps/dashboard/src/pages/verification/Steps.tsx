@@ -97,7 +97,8 @@ export function Recomputed(props: {
         )}
         {report.entries > covered && report.verdict === 'intact' && (
           <Step name="Tail" by={undefined} claim="covered" otherwise="warn">
-            entries {n(covered)} to {n(report.entries - 1)}: no receipt yet
+            entries {n(covered)} to {n(report.entries - 1)}:{' '}
+            {failed === undefined ? 'no receipt yet' : 'no receipt that holds'}
           </Step>
         )}
         {detached !== undefined && detached > 0 && (

@@ -7,6 +7,7 @@ import { Icon, type IconName } from '../../ui/Icon.js';
 import { layout } from '../../ui/Panel.js';
 import { provenClass } from '../../ui/Proof.js';
 import { Said } from '../../ui/Said.js';
+import { Words } from '../../ui/Words.js';
 import type { SessionResult } from '../../worker/protocol.js';
 import css from './verification.module.css';
 
@@ -53,7 +54,7 @@ export function Verdicts({
               <Said text={verdict} />
             </b>
             <p>
-              <Said text={text} />
+              <Words text={text} />
             </p>
           </div>
         );

@@ -1,5 +1,6 @@
 import type { SessionAddress } from '../../api/client.js';
-import { useMe, useSession } from '../../api/queries.js';
+import { askAgain, useMe, useSession } from '../../api/queries.js';
+import { coveredBy } from '../../check/proofs.js';
 import { useKeys } from '../../shell/keys.js';
 import { useCheckpoint } from '../../trust/checkpoint.js';
 import { usePin } from '../../trust/pins.js';
@@ -13,10 +14,22 @@ import { Loading, Trouble } from '../../ui/states.js';
 import { Time } from '../../ui/Time.js';
 import { Progress, titleOf } from '../session/SessionHead.js';
 import { useSessionCheck } from '../session/use-session-check.js';
+import type { SessionResult } from '../../worker/protocol.js';
 import { ReportView } from './ReportView.js';
 import { saveReport } from './save.js';
 import { PinnedPanel, VerifierPanel } from './TrustPanels.js';
 import { Verdicts } from './Verdicts.js';
+
+/** On whose word, in one sentence. */
+function RestsOn({ result }: { result: SessionResult }) {
+  if (result.vkeys.length === 0) return 'No key is pinned: no signature was checked.';
+  if (coveredBy(result.report) === 0) return 'Nothing that your pinned key signed stands behind it.';
+  return (
+    <>
+      It rests on <b>your pinned key</b>, not on the dashboard’s word.
+    </>
+  );
+}
 
 /** All that this browser found out about one session: the four verdicts, what they rest on, what was not checked, and the proofs. */
 export function VerificationPage() {
@@ -31,8 +44,8 @@ export function VerificationPage() {
     if (session.error === null) return <Loading what="the session" rows={6} />;
     return (
       <>
-        <PageHead title="This session cannot be shown" />
-        <Trouble error={session.error} onRetry={() => void session.refetch()} />
+        <PageHead title="This session cannot be shown" crumb={<Link to="/sessions">Sessions</Link>} />
+        <Trouble error={session.error} onRetry={askAgain} />
       </>
     );
   }
@@ -53,14 +66,7 @@ export function VerificationPage() {
         lede={
           result !== undefined && (
             <p>
-              Recomputed in this browser from the bytes, at <Time at={result.at} />.{' '}
-              {result.vkeys.length > 0 ? (
-                <>
-                  It rests on <b>your pinned key</b>, not on the dashboard’s word.
-                </>
-              ) : (
-                'No key is pinned: no signature was checked.'
-              )}
+              Recomputed in this browser from the bytes, at <Time at={result.at} />. <RestsOn result={result} />
             </p>
           )
         }
@@ -82,7 +88,7 @@ export function VerificationPage() {
       {run?.phase === 'fetching' && <Progress run={run} />}
       {run?.phase === 'failed' && (
         <Call kind="bad">
-          <b>Not checked: {run.error}</b>
+          <b>{run.error}</b>
         </Call>
       )}
       {result !== undefined && (
