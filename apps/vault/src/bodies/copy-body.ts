@@ -1,5 +1,5 @@
 // The one hot statement that does not go through a parameter: the driver sends bytea as hex text, twice its size, so the bytes of a body come in by
-// COPY … FORMAT BINARY (docs/adr/0003), in pieces that each fit a page (docs/adr/0012 has the figures).
+// COPY … FORMAT BINARY (docs/adr/0003), in pieces that each fit a page (docs/adr/0013 has the figures).
 import { once } from 'node:events';
 import type { TransactionSql } from 'postgres';
 

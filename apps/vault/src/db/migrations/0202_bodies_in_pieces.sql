@@ -1,5 +1,5 @@
 -- Bodies in pieces that fit a page. As one value a body went to the TOAST table in chunks of 2 KB, copied whole several times on its way: more than
--- twice the server's time for the same bytes (docs/adr/0012).
+-- twice the server's time for the same bytes (docs/adr/0013).
 
 drop view nd7.body_in;
 drop function nd7.put_body();
