@@ -9,6 +9,7 @@ import { referenceVerdict } from '@nd7/testing';
 import { readHead } from './read.js';
 import type { JournalDraft } from './journal.js';
 import { openHome, type Home } from './home.js';
+import { openSession } from './open.js';
 
 const made: string[] = [];
 
@@ -80,3 +81,10 @@ export function sessionFiles(home: Home, session: string): string[] {
 
 /** The built lib, for child processes; the `test` target builds it first. */
 export const DIST = `file://${join(import.meta.dirname, '../dist/index.js')}`;
+
+/** A closed session with `count` entries besides entry 0, sealed if asked. */
+export async function closedSession(home: Home, id: string, count: number, seal = false): Promise<void> {
+  const journal = await openSession(home, id);
+  await journal.append(Array.from({ length: count }, () => draft()));
+  await journal.close({ seal });
+}

@@ -18,8 +18,8 @@ import { join } from 'node:path';
 import fc from 'fast-check';
 import { blake3Hex } from '@nd7/blake3';
 import { createKeyFile } from '@nd7/signing';
-import { continuationId } from './continuation.js';
 import {
+  closedSession,
   data,
   draft,
   entries,
@@ -31,17 +31,10 @@ import {
   sessionFiles,
 } from './journal.fixture.js';
 import type { Home } from './home.js';
-import { continueSession, openSession } from './open.js';
+import { openSession } from './open.js';
 import { listSessions, readHead, readReceipts } from './read.js';
 
 afterAll(removeHomes);
-
-/** A closed session with `count` entries besides entry 0, sealed if asked. */
-async function session(home: Home, id: string, count: number, seal = false): Promise<void> {
-  const journal = await openSession(home, id);
-  await journal.append(Array.from({ length: count }, () => draft()));
-  await journal.close({ seal });
-}
 
 describe('a torn tail', () => {
   it.each([
@@ -54,7 +47,7 @@ describe('a torn tail', () => {
     ['one line end', '\n'],
   ])('of %s is kept aside, declared, and the chain goes on', async (_what, text) => {
     const home = freshHome();
-    await session(home, 's', 3);
+    await closedSession(home, 's', 3);
     const before = log(home, 's');
     appendFileSync(home.logFile('s'), text);
     const journal = await openSession(home, 's');
@@ -90,7 +83,7 @@ describe('a torn tail', () => {
 
   it('may come again at the same place', async () => {
     const home = freshHome();
-    await session(home, 's', 1);
+    await closedSession(home, 's', 1);
     for (const [tail, length] of [
       ['first', 2],
       ['second', 3],
@@ -123,12 +116,12 @@ describe('a torn tail', () => {
 describe('after a power cut', () => {
   it('entries behind a hole are set aside, whatever seals stand among them', async () => {
     const home = freshHome();
-    await session(home, 's', 2, true); // durable: 4 entries, counted by head.json
+    await closedSession(home, 's', 2, true); // durable: 4 entries, counted by head.json
     const headFile = readFileSync(home.headFile('s'));
     const oldKey = join(home.sessionKeys('s'), '1.key');
     copyFileSync(oldKey, join(home.root, 'old-key'));
     const durable = log(home, 's').length;
-    await session(home, 's', 5, true); // not durable: the disk lost a page of it, and the key that its seal retired was not yet destroyed
+    await closedSession(home, 's', 5, true); // not durable: the disk lost a page of it, and the key that its seal retired was not yet destroyed
     const bytes = log(home, 's');
     bytes.fill(0, durable + 10, durable + 200);
     writeFileSync(home.logFile('s'), bytes);
@@ -171,7 +164,7 @@ describe('opening', () => {
     ],
   ])('finds the end without %s', async (_what, harm) => {
     const home = freshHome();
-    await session(home, 's', 700, true);
+    await closedSession(home, 's', 700, true);
     harm(home);
     const journal = await openSession(home, 's');
     expect([journal.session, journal.unsealed]).toEqual(['s', 0]);
@@ -183,7 +176,7 @@ describe('opening', () => {
 
   it('destroys the key that the log does not name, and files that are no keys', async () => {
     const home = freshHome();
-    await session(home, 's', 1, true);
+    await closedSession(home, 's', 1, true);
     createKeyFile(join(home.sessionKeys('s'), '2.key'));
     createKeyFile(join(home.sessionKeys('s'), '0.key'));
     writeFileSync(join(home.sessionKeys('s'), '7.key'), 'half a k', { mode: 0o600 });
@@ -196,7 +189,7 @@ describe('opening', () => {
 
   it('never throws away what stood in the log, whatever is done to its end (property)', async () => {
     const home = freshHome();
-    await session(home, 's', 6);
+    await closedSession(home, 's', 6);
     const whole = log(home, 's');
     let n = 0;
     await fc.assert(
@@ -227,172 +220,6 @@ describe('opening', () => {
       { numRuns: 40 },
     );
   }, 60_000);
-});
-
-describe('a chain that cannot go on', () => {
-  const harms: [string, string, (home: Home) => void][] = [
-    ['its key is gone', 'key-lost', (home) => rmSync(home.sessionKeys('s'), { recursive: true })],
-    [
-      'its key file is another',
-      'key-lost',
-      (home) => {
-        rmSync(home.sessionKeys('s'), { recursive: true });
-        mkdirSync(home.sessionKeys('s'), { mode: 0o700 });
-        createKeyFile(join(home.sessionKeys('s'), '1.key'));
-      },
-    ],
-    [
-      'it is shorter than its head',
-      'shortened',
-      (home) => truncateSync(home.logFile('s'), log(home, 's').indexOf(10, 1500) + 1),
-    ],
-    ['it is empty, and its head is not', 'shortened', (home) => truncateSync(home.logFile('s'), 0)],
-    [
-      'its end differs from its head',
-      'shortened',
-      (home) => {
-        const bytes = log(home, 's');
-        bytes[bytes.length - 20] = 32;
-        writeFileSync(home.logFile('s'), bytes);
-      },
-    ],
-    [
-      'a receipt counts more than it has',
-      'shortened',
-      (home) => {
-        mkdirSync(home.receiptsDir('s'));
-        writeFileSync(join(home.receiptsDir('s'), '1000.tlog-proof'), 'x');
-      },
-    ],
-    [
-      'the machine has another key',
-      'machine-changed',
-      (home) => {
-        unlinkSync(home.machineKeyFile);
-        createKeyFile(home.machineKeyFile);
-      },
-    ],
-    [
-      'its entry 0 names no key',
-      'machine-changed',
-      (home) => {
-        rmSync(home.headFile('s'));
-        const line = Buffer.from(
-          log(home, 's')
-            .toString()
-            .split('\n')[0]
-            ?.replace(/"data":\{.*/, '"data":{}}\n') ?? '',
-        );
-        writeFileSync(home.logFile('s'), line);
-      },
-    ],
-  ];
-
-  it.each(harms)('because %s is left as it is and continued under a new id', async (_what, why, harm) => {
-    const home = freshHome();
-    await session(home, 's', 8, true);
-    harm(home);
-    const left = log(home, 's');
-    const journal = await openSession(home, 's', { start: { agent: 'codex' } });
-    expect([journal.opened, journal.session, journal.asked]).toEqual(['continued', 's.r1', 's']);
-    expect(journal.continues?.session).toBe('s');
-    await journal.append([draft()]);
-    await journal.close({ seal: true });
-    expect(log(home, 's')).toEqual(left);
-    const first = data(entries(home, 's.r1')[0]);
-    expect(first).toMatchObject({ continues: journal.continues, why, agent: 'codex' });
-    await expectIntact(home, 's.r1');
-    // From now on the old id, and the new one, lead there.
-    for (const id of ['s', 's.r1']) {
-      const again = await openSession(home, id);
-      expect([again.opened, again.session, again.entries]).toEqual(['resumed', 's.r1', 3]);
-      expect(again.continues).toEqual(journal.continues);
-      await again.close();
-    }
-  });
-
-  it('says how much of the old one is intact', async () => {
-    const home = freshHome();
-    await session(home, 's', 8, true);
-    const bytes = log(home, 's');
-    const lines = bytes.toString().split('\n');
-    const [start, hash] = [lines.slice(0, 5).join('\n').length, blake3Hex(Buffer.from(lines[4] as string))];
-    bytes[start + 30] = 33; // within entry 5
-    writeFileSync(home.logFile('s'), bytes);
-    rmSync(home.sessionKeys('s'), { recursive: true });
-    const journal = await openSession(home, 's');
-    expect(journal.continues).toEqual({ session: 's', entries: 5, head: hash });
-    await journal.close();
-  });
-
-  it('can happen to the continuation too: the number goes on, after the original id', async () => {
-    const home = freshHome();
-    await session(home, 's', 1);
-    await session(home, 's.r2', 1); // somebody's session that merely is called so
-    for (const [n, id] of [
-      [1, 's.r1'],
-      [2, 's.r3'],
-      [3, 's.r4'],
-    ] as const) {
-      const newest = n === 1 ? 's' : n === 2 ? 's.r1' : 's.r3';
-      rmSync(home.sessionKeys(newest), { recursive: true });
-      const journal = await openSession(home, 's');
-      expect([journal.session, journal.continues?.session]).toEqual([id, newest]);
-      await journal.close();
-    }
-    const other = await openSession(home, 's.r2');
-    expect([other.session, other.opened]).toEqual(['s.r2', 'resumed']);
-    await other.close();
-  });
-
-  it('has its id cut to fit', () => {
-    const longest = 'x'.repeat(128);
-    expect(continuationId(longest, 12)).toBe(`${'x'.repeat(124)}.r12`);
-    expect(continuationId('s', 1)).toBe('s.r1');
-  });
-
-  it('of the longest id is found again', async () => {
-    const home = freshHome();
-    const id = `${'y'.repeat(127)}z`;
-    await session(home, id, 1);
-    rmSync(home.sessionKeys(id), { recursive: true });
-    const journal = await openSession(home, id);
-    expect(journal.session).toBe(`${'y'.repeat(125)}.r1`);
-    await journal.close();
-    const again = await openSession(home, id);
-    expect(again.session).toBe(journal.session);
-    await again.close();
-  });
-
-  it("by the vault's word: continued from the prefix that a receipt covers", async () => {
-    const home = freshHome();
-    await session(home, 's', 4, true);
-    const head = readHead(home, 's');
-    const journal = await continueSession(home, { session: 's', entries: 3, head: 'a'.repeat(64), why: 'forked' });
-    expect([journal.session, journal.opened]).toEqual(['s.r1', 'continued']);
-    expect(data(entries(home, 's.r1')[0])).toMatchObject({
-      continues: { session: 's', entries: 3, head: 'a'.repeat(64) },
-      why: 'forked',
-    });
-    expect(readHead(home, 's')).toEqual(head);
-    await journal.close();
-    // Said twice (two processes heard it), it is done once.
-    const again = await continueSession(home, { session: 's', entries: 3, head: 'a'.repeat(64), why: 'forked' });
-    expect([again.session, again.opened]).toEqual(['s.r1', 'resumed']);
-    await again.close();
-  });
-
-  it('is begun anew where a crash left an empty folder', async () => {
-    const home = freshHome();
-    await session(home, 's', 1);
-    rmSync(home.sessionKeys('s'), { recursive: true });
-    mkdirSync(home.sessionDir('s.r1'), { mode: 0o700 });
-    writeFileSync(home.logFile('s.r1'), '');
-    const journal = await openSession(home, 's');
-    expect(journal.session).toBe('s.r1');
-    await journal.close();
-    await expectIntact(home, 's.r1');
-  });
 });
 
 describe('a journal whose log is changed under it', () => {
@@ -426,8 +253,8 @@ describe('listing', () => {
   it('gives the sessions, the last written first, and passes over what is none', async () => {
     const home = freshHome();
     expect(listSessions(home)).toEqual([]);
-    await session(home, 'a', 1);
-    await session(home, 'b', 2, true);
+    await closedSession(home, 'a', 1);
+    await closedSession(home, 'b', 2, true);
     mkdirSync(join(home.sessions, '.hidden'));
     mkdirSync(join(home.sessions, 'empty'));
     writeFileSync(join(home.sessions, 'file'), '');
