@@ -1,7 +1,7 @@
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { collectResults, resultFiles } from './results.js';
+import { collectResults, resultFiles, unexpectedSkips } from './results.js';
 
 let root: string;
 beforeEach(() => {
@@ -43,5 +43,14 @@ describe('the closing line of npm test', () => {
       failed: 1,
       failures: ['apps/c/z.test.ts: SyntaxError: x'],
     });
+  });
+
+  it('tells the skips that nothing expects, by the names that CI allows', () => {
+    project('libs/a', [suite('libs/a/x.test.ts', 'passed', 'pending', 'pending')]);
+    const results = collectResults(root);
+    expect(unexpectedSkips(root, results)).toEqual(results.skipped); // without a list none is expected
+    mkdirSync(join(root, '.ci'));
+    writeFileSync(join(root, '.ci/expected-skips'), '# case 2 is not meant by a comment\n\ncase 1\n');
+    expect(unexpectedSkips(root, results)).toEqual(['libs/a/x.test.ts: case 2']);
   });
 });

@@ -57,3 +57,14 @@ export function collectResults(root: string): Results {
   }
   return results;
 }
+
+/** Skips whose name no line of .ci/expected-skips is part of. */
+export function unexpectedSkips(root: string, results: Results): string[] {
+  const path = join(root, '.ci/expected-skips');
+  const expected = existsSync(path)
+    ? readFileSync(path, 'utf8')
+        .split('\n')
+        .filter((line) => line !== '' && !line.startsWith('#'))
+    : [];
+  return results.skipped.filter((name) => !expected.some((line) => name.includes(line)));
+}

@@ -1,11 +1,10 @@
 // `npm test`: everything that must hold, in one run: lint with the module boundaries, types, unit, property, vector,
 // integration, end-to-end and browser tests. Ends with `N passed, N failed, N skipped`.
 import { spawn } from 'node:child_process';
-import { existsSync, readFileSync, rmSync } from 'node:fs';
-import { join } from 'node:path';
+import { rmSync } from 'node:fs';
 import { parseArgs } from 'node:util';
 import { findChromium, NONE } from './chromium.js';
-import { collectResults, resultFiles, type Results } from './results.js';
+import { collectResults, resultFiles, unexpectedSkips, type Results } from './results.js';
 import { duration, paint, say } from './steps.js';
 
 const HELP = `npm test [-- OPTIONS] [PROJECT…]   lint, type check and all tests (or those of the projects named)
@@ -85,17 +84,6 @@ function nx(root: string, args: readonly string[], env: NodeJS.ProcessEnv): Prom
       done(code ?? 1);
     });
   });
-}
-
-/** Skips whose name no line of .ci/expected-skips is part of. */
-function unexpectedSkips(root: string, results: Results): string[] {
-  const path = join(root, '.ci/expected-skips');
-  const expected = existsSync(path)
-    ? readFileSync(path, 'utf8')
-        .split('\n')
-        .filter((line) => line !== '' && !line.startsWith('#'))
-    : [];
-  return results.skipped.filter((name) => !expected.some((line) => name.includes(line)));
 }
 
 function summary(results: Results, hidden: number, ms: number): void {
