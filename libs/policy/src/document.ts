@@ -13,7 +13,7 @@ const text = z.string().min(1).max(1_024);
 const list = (what: string) => z.array(text).max(MAX_RULES).describe(what);
 
 const places =
-  'Paths begin with /, ~, . (the project), $TMP, $ND7_HOME or a variable such as $CARGO_HOME, and hold for the path and everything below it; the longest path decides.';
+  'Paths begin with `/`, `~`, `.` (the project), `$TMP`, `$ND7_HOME` or a variable such as `$CARGO_HOME`, and hold for the path and everything below it; the longest path decides.';
 
 const pathRules = (right: string, implied: string) =>
   z
@@ -40,14 +40,14 @@ export const MaskRule = z.union([
   text,
   z.strictObject({
     pattern: text.describe(
-      'Components split at /; * is any run of characters in one, ** any number of them: **/.env*. Never absent or empty.',
+      'Components split at `/`; `*` is any run of characters in one, `**` any number of them: `**/.env*`. Never absent or empty.',
     ),
     under: list('Folders below which it holds. Absent: the project. Empty: nowhere.').optional(),
     except: list('Patterns that are let out. Absent or empty: none.').optional(),
     exceptTracked: z
       .boolean()
       .describe(
-        'Whether files that git tracks are let out. Absent: true, since masking them breaks checkout and stash.',
+        'Whether files that git tracks are let out. Absent: `true`, since masking them breaks checkout and stash.',
       )
       .optional(),
   }),
@@ -55,7 +55,8 @@ export const MaskRule = z.union([
 
 const protectedNames = (what: string) =>
   list(
-    `${what} A name or pattern holds at any depth in the project (.vscode, .github/hooks, *.code-workspace); ./x, ~/x and /x hold there alone; git:x holds in every git directory. Absent or empty: this policy names none.`,
+    what +
+      ' A name or pattern holds at any depth in the project (`.vscode`, `.github/hooks`, `*.code-workspace`); `./x`, `~/x` and `/x` hold there alone; `git:x` holds in every git directory. Absent or empty: this policy names none.',
   ).optional();
 
 export const ProtectSection = z
@@ -67,11 +68,11 @@ export const ProtectSection = z
     mediate: z
       .array(
         z.strictObject({
-          name: text.describe('A name as in refuse. Never absent or empty.'),
+          name: text.describe('A name as in `refuse`. Never absent or empty.'),
           by: z
             .enum(['git-config', 'git-pointer', 'claude-state'])
             .describe('What reads the change and says what may pass. Never absent.'),
-          below: z.boolean().describe('Whether it holds for everything below. Absent: false.').optional(),
+          below: z.boolean().describe('Whether it holds for everything below. Absent: `false`.').optional(),
         }),
       )
       .max(MAX_RULES)
@@ -87,16 +88,16 @@ export const HostEntry = z.union([
   text,
   z.strictObject({
     host: text.describe(
-      'Host and ports: example.com (port 443), example.com:8443, *.example.com:8000-8100, example.com:*, 192.0.2.1:443, * (every name). Never absent or empty.',
+      'Host and ports: `example.com` (port 443), `example.com:8443`, `*.example.com:8000-8100`, `example.com:*`, `192.0.2.1:443`, `*` (every name). Never absent or empty.',
     ),
     raw: z
       .boolean()
-      .describe('Whether the tunnel may carry something else than TLS with this very name (ssh). Absent: false.')
+      .describe('Whether the tunnel may carry something else than TLS with this very name (ssh). Absent: `false`.')
       .optional(),
     privateAddresses: z
       .boolean()
       .describe(
-        'Whether the name may lead to private addresses. Loopback, link-local and metadata addresses never. Absent: false.',
+        'Whether the name may lead to private addresses. Loopback, link-local and metadata addresses never. Absent: `false`.',
       )
       .optional(),
   }),
@@ -113,12 +114,12 @@ const ports = (what: string) =>
 export const NetworkSection = z
   .strictObject({
     allow: hosts('Hosts that may be reached through the proxy. Absent or empty: this policy allows none.'),
-    deny: hosts('Hosts that may not; * here means addresses too. Absent or empty: this policy denies none.'),
+    deny: hosts('Hosts that may not; `*` here means addresses too. Absent or empty: this policy denies none.'),
     only: hosts(
       'A ceiling: no other hosts, whoever allows them. It allows none by itself. Absent: no ceiling. Empty: no host at all.',
     ),
     listen: ports(
-      'Ports that a server inside may be reached on from this machine: 3000, "8000-8010". Absent or empty: none.',
+      'Ports that a server inside may be reached on from this machine: `3000`, `"8000-8010"`. Absent or empty: none.',
     ),
     loopback: ports('Ports of this machine’s own services that may be connected to. Absent or empty: none.'),
   })
@@ -129,7 +130,7 @@ export const NetworkSection = z
 export const SocketsSection = z
   .strictObject({
     allow: list(
-      'Unix sockets outside the session that may be connected to: ssh-agent, gpg-agent, docker, podman, dbus-session, wayland, x11, or a path. Absent or empty: this policy allows none.',
+      'Unix sockets outside the session that may be connected to: `ssh-agent`, `gpg-agent`, `docker`, `podman`, `dbus-session`, `wayland`, `x11`, or a path. Absent or empty: this policy allows none.',
     ).optional(),
     deny: list('Sockets that may not, by the same names. Absent or empty: this policy denies none.').optional(),
   })
@@ -141,10 +142,10 @@ export const CredentialRule = z.strictObject({
   way: z
     .enum(['endpoint', 'terminate'])
     .describe(
-      'endpoint: the client talks plain HTTP to a listener inside; terminate: the proxy ends TLS for these hosts. Never absent.',
+      '`endpoint`: the client talks plain HTTP to a listener inside; `terminate`: the proxy ends TLS for these hosts. Never absent.',
     ),
-  header: text.describe('Header that carries it. Absent: authorization.').optional(),
-  value: text.describe('Value of the header, with {} where the secret goes. Absent: "Bearer {}".').optional(),
+  header: text.describe('Header that carries it. Absent: `authorization`.').optional(),
+  value: text.describe('Value of the header, with `{}` where the secret goes. Absent: `Bearer {}`.').optional(),
   endpointVariable: text.describe('Variable that points the client at the listener. Absent: none is set.').optional(),
   placeholderVariable: text.describe('Variable that holds a placeholder inside. Absent: none is set.').optional(),
   from: z
@@ -162,7 +163,7 @@ export const CredentialRule = z.strictObject({
     .describe('Where the secret is read, outside. Never absent.'),
 });
 
-const names = (what: string) => list(`${what} Names of variables, with * for any run of characters.`).optional();
+const names = (what: string) => list(what + ' Names of variables, with `*` for any run of characters.').optional();
 
 export const EnvironmentSection = z
   .strictObject({
@@ -184,11 +185,11 @@ export const PolicyDocument = z
     $schema: z.string().describe('For editors; nd7 does not read it. Absent or empty: the same.').optional(),
     nd7: z.literal(1).describe('Version of this language: 1. Never absent.'),
     extends: list(
-      'Profiles, packs and (in your own policy) files beside this one that this policy builds on. Absent in your own policy: ["default"]; elsewhere: none. Empty: none, so that everything is denied that this file does not allow.',
+      'Profiles, packs and (in your own policy) files beside this one that this policy builds on. Absent in your own policy: `["default"]`; elsewhere: none. Empty: none, so that everything is denied that this file does not allow.',
     ).optional(),
     packs: z
       .record(z.string(), z.boolean())
-      .describe('Packs to switch on or off by name: {"cargo": false}. Absent or empty: as the profiles have them.')
+      .describe('Packs to switch on or off by name: `{"cargo": false}`. Absent or empty: as the profiles have them.')
       .optional(),
     files: FilesSection.optional(),
     masks: z
@@ -237,17 +238,17 @@ export const PolicyDocument = z
     environment: EnvironmentSection.optional(),
     privateTmp: z
       .boolean()
-      .describe('Whether $TMP is a fresh folder of the session. Absent: as the policies below say, at last true.')
+      .describe('Whether `$TMP` is a fresh folder of the session. Absent: as the policies below say, at last `true`.')
       .optional(),
     patterns: z
       .enum(['strict', 'names'])
       .describe(
-        'How masks hold without mounts: strict performs every read (slower), names refuses only the making of such names. Absent: as below, at last names.',
+        'How masks hold without mounts: `strict` performs every read (slower), `names` refuses only the making of such names. Absent: as below, at last `names`.',
       )
       .optional(),
     weakestTier: z
       .enum(['T1', 'T2', 'T3'])
-      .describe('The weakest tier to start with. Absent: as below, at last T2.')
+      .describe('The weakest tier to start with. Absent: as below, at last `T2`.')
       .optional(),
     require: z
       .array(PropertyName)
@@ -256,7 +257,9 @@ export const PolicyDocument = z
       .optional(),
     recording: z
       .enum(['required', 'best-effort'])
-      .describe('required: what cannot be recorded is not done. Absent: as below, at last required.')
+      .describe(
+        '`required`: what cannot be recorded is not done. `best-effort`: it goes on and a gap entry tells. Absent: as below, at last `required`.',
+      )
       .optional(),
   })
   .describe('A policy of nd7: what a confined session may do.');

@@ -127,7 +127,15 @@ function nearestPath(ruleset: Ruleset, right: Right, path: string): Way[] {
   const rank = (root: string): number =>
     isWithin(path, root) ? 0 : root === ruleset.project ? 1 : root === ruleset.tmp ? 2 : 3;
   const [nearest] = useful.filter((root) => rank(root) < 3).sort((a, b) => rank(a) - rank(b) || b.length - a.length);
-  return nearest === undefined ? [] : [{ kind: 'use', what: nearest, text: `${nearest} may be ${DOING[right]}` }];
+  return nearest === undefined
+    ? []
+    : [
+        {
+          kind: 'use',
+          what: nearest,
+          text: right === 'exec' ? `programs in ${nearest} may be run` : `${nearest} may be written`,
+        },
+      ];
 }
 
 /** The grant that would do; none over what nobody at this machine can widen. */
@@ -251,7 +259,11 @@ function whyVariable(ruleset: Ruleset, question: Question & { about: 'variable' 
   const fixed = set.find((rule) => rule.name === name);
   const allowed = fixed !== undefined || passes(ruleset.environment, name);
   const held = unset.find(({ pattern, except }) => nameMatches(pattern, name) && !except.includes(name));
-  const rule = fixed ?? held ?? pass.find(({ pattern }) => nameMatches(pattern, name));
+  const rule =
+    fixed ??
+    held ??
+    pass.find(({ pattern }) => pattern === name) ??
+    pass.find(({ pattern }) => nameMatches(pattern, name));
   return {
     question,
     outcome: allowed ? 'allowed' : 'denied',
