@@ -1,7 +1,7 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
-import { installedChromium, NONE } from './chromium.js';
+import { isAbsolute, join } from 'node:path';
+import { installedChromium, NONE, playwright } from './chromium.js';
 
 const root = join(import.meta.dirname, '..', '..', '..');
 let folder: string;
@@ -17,25 +17,30 @@ function program(name: string, mode: number): string {
 }
 
 describe('which Chromium the browser tests take', () => {
-  it('the one that ND7_CHROMIUM names, before one on the PATH', async () => {
+  it('the one that ND7_CHROMIUM names, before one on the PATH', () => {
     const [named, other] = [program('mine', 0o755), program('chromium', 0o755)];
-    expect(await installedChromium(root, { ND7_CHROMIUM: named, PATH: folder })).toBe(named);
-    expect(await installedChromium(root, { PATH: folder })).toBe(other);
+    expect(installedChromium(root, { ND7_CHROMIUM: named, PATH: folder })).toBe(named);
+    expect(installedChromium(root, { PATH: folder })).toBe(other);
   });
 
-  it('only a program: a file that cannot be run is passed over', async () => {
+  it('only a program: a file that cannot be run is passed over', () => {
     const path = program('chromium', 0o644);
-    expect(await installedChromium(root, { PATH: folder })).not.toBe(path);
+    expect(installedChromium(root, { PATH: folder })).not.toBe(path);
   });
 
-  it('refuses a name behind which no program is, and says how to mend it', async () => {
-    await expect(installedChromium(root, { ND7_CHROMIUM: join(folder, 'gone') })).rejects.toThrow(
+  it('refuses a name behind which no program is, and says how to mend it', () => {
+    expect(() => installedChromium(root, { ND7_CHROMIUM: join(folder, 'gone') })).toThrow(
       /ND7_CHROMIUM is .*gone, and no program is there: name one, or "none"/,
     );
   });
 
-  it('none, where that is asked for', async () => {
+  it('knows where Playwright keeps its own, and what fetches it', () => {
+    const { path, cli } = playwright(root);
+    expect([isAbsolute(path), existsSync(cli)]).toEqual([true, true]);
+  });
+
+  it('none, where that is asked for', () => {
     program('chromium', 0o755);
-    expect(await installedChromium(root, { ND7_CHROMIUM: NONE, PATH: folder })).toBeUndefined();
+    expect(installedChromium(root, { ND7_CHROMIUM: NONE, PATH: folder })).toBeUndefined();
   });
 });

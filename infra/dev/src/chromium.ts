@@ -26,10 +26,7 @@ function isProgram(path: string): boolean {
  *
  * @param root the checkout
  */
-export async function installedChromium(
-  root: string,
-  env: NodeJS.ProcessEnv = process.env,
-): Promise<string | undefined> {
+export function installedChromium(root: string, env: NodeJS.ProcessEnv = process.env): string | undefined {
   const named = env['ND7_CHROMIUM'] ?? '';
   if (named === NONE) return undefined;
   if (named !== '') {
@@ -39,30 +36,34 @@ export async function installedChromium(
   for (const folder of [...(env['PATH'] ?? '').split(delimiter), '/usr/bin', '/snap/bin'])
     for (const name of NAMES) if (folder !== '' && isProgram(join(folder, name))) return join(folder, name);
   if (isProgram(MAC)) return MAC;
-  const path = (await playwright(root)).chromium.executablePath();
-  return path !== '' && isProgram(path) ? path : undefined;
+  const { path } = playwright(root);
+  return isProgram(path) ? path : undefined;
 }
 
 /** The same, but installs one where there is none and it may. */
-export async function findChromium(root: string): Promise<string | undefined> {
-  const found = await installedChromium(root);
+export function findChromium(root: string): string | undefined {
+  const found = installedChromium(root);
   if (found !== undefined || process.env['ND7_CHROMIUM'] === NONE) return found;
   if (process.getuid?.() === 0 && isProgram('/usr/bin/apt-get')) {
     say('Installing Chromium with apt-get …');
     const env = { ...process.env, DEBIAN_FRONTEND: 'noninteractive' };
     spawnSync('apt-get', ['update'], { env, stdio: 'ignore' });
     spawnSync('apt-get', ['install', '-y', '--no-install-recommends', 'chromium'], { env, stdio: 'ignore' });
-    const now = await installedChromium(root);
+    const now = installedChromium(root);
     if (now !== undefined) return now;
   }
   say('Trying Playwright’s own Chromium …');
-  const { cli } = await playwright(root);
-  spawnSync(process.execPath, [cli, 'install', 'chromium'], { stdio: 'ignore', timeout: 180_000 });
+  spawnSync(process.execPath, [playwright(root).cli, 'install', 'chromium'], { stdio: 'ignore', timeout: 180_000 });
   return installedChromium(root);
 }
 
-async function playwright(root: string): Promise<{ chromium: { executablePath(): string }; cli: string }> {
+/** Where Playwright keeps its Chromium, or would, and the program that fetches it. */
+export function playwright(root: string): { path: string; cli: string } {
+  // Its CommonJS face: an import of that file by its path knows no names.
   const require = createRequire(join(root, 'package.json'));
-  const { chromium } = (await import(require.resolve('playwright-core'))) as { chromium: { executablePath(): string } };
-  return { chromium, cli: join(dirname(require.resolve('playwright-core/package.json')), 'cli.js') };
+  const { chromium } = require('playwright-core') as { chromium: { executablePath(): string } };
+  return {
+    path: chromium.executablePath(),
+    cli: join(dirname(require.resolve('playwright-core/package.json')), 'cli.js'),
+  };
 }

@@ -37,7 +37,7 @@ export async function main(root: string, args: readonly string[]): Promise<numbe
   for (const file of resultFiles(root)) rmSync(file);
   let chromium;
   try {
-    chromium = await findChromium(root);
+    chromium = findChromium(root);
   } catch (error) {
     process.stderr.write(`nd7: ${(error as Error).message}\n`);
     return 2;

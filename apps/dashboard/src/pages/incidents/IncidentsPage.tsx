@@ -95,16 +95,14 @@ export function IncidentsPage() {
                     <td className="nowrap">
                       <Verdict shape={isCritical(incident) ? 'bad' : 'warn'}>{incident.kind}</Verdict>
                     </td>
-                    <td className={cx(table.main, table.full)}>
+                    <td className={cx(table.main, table.full, table.sentence)}>
                       <Link to="/incidents/$id" params={{ id: incident.id }} tabIndex={-1}>
                         <Said text={incidentSentence(incident, nameOf(incident.machine))} />
                       </Link>
                       <span className={table.sub}>{incident.id}</span>
                     </td>
-                    <td>
-                      <code>{incident.session === undefined ? '' : shortHash(incident.session)}</code>
-                    </td>
-                    <td className="num" data-label="at count">
+                    <td>{incident.session !== undefined && <code>{shortHash(incident.session)}</code>}</td>
+                    <td className="num" data-label={incident.count === undefined ? undefined : 'at count'}>
                       {incident.count?.toLocaleString('en')}
                     </td>
                     <td>

@@ -30,7 +30,7 @@ export function SessionsTable(props: {
               Started
             </th>
             {CLASSES.slice(0, 4).map((name) => (
-              <th key={name} scope="col" className="num">
+              <th key={name} scope="col" className={cx('num', css.classes)}>
                 <ClassChip of={name} />
               </th>
             ))}
@@ -76,7 +76,7 @@ export function SessionsTable(props: {
                 <span className={table.sub}>{lasted(row)}</span>
               </td>
               {CLASSES.slice(0, 4).map((name) => (
-                <td key={name} className={cx('num', 'hide-m')}>
+                <td key={name} className={cx('num', css.classes)}>
                   <Count of={row.counts[name]} />
                 </td>
               ))}
