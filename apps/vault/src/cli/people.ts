@@ -1,5 +1,5 @@
 // Tokens for people and machines, and taking them back.
-import { InvalidArgumentError, type Command } from 'commander';
+import { InvalidArgumentError, Option, type Command } from 'commander';
 import { formatTime, isHex } from '@nd7/entry';
 import { formatStatement } from '@nd7/receipt';
 import { sha256Hex, systemClock, systemRandom } from '@nd7/signing';
@@ -103,7 +103,11 @@ export function registerPeople(program: Command, run: Run): void {
     .command('create')
     .description('make a token for `nd7 enrol`; it is shown once')
     .requiredOption('--team <name>', 'for which team')
-    .option('--expires <time>', 'until when it can be used: 30m, 24h, 7d', duration, 24 * UNITS.h)
+    .addOption(
+      new Option('--expires <time>', 'until when it can be used: 30m, 24h, 7d')
+        .argParser(duration)
+        .default(24 * UNITS.h, '24h'),
+    )
     .action((options: { team: string; expires: number }) =>
       run(async (io) => {
         const made = await createEnrolment(io, options.team, options.expires);

@@ -89,7 +89,12 @@ export class SessionListStore {
         left join nd7.machine_name n on n.machine = s.machine
         left join lateral (
           select reason from nd7.session_statement c
-          where c.machine = s.machine and c.session = s.session and c.type = 'close' and c.entries >= s.entries order by c.leaf_id desc limit 1
+          where c.machine = s.machine and c.session = s.session and c.type = 'close' and c.entries >= s.entries
+            -- What was lost may have been found again.
+            and (c.reason <> 'lost' or exists (
+              select from nd7.open_incident i where i.kind = 'session-unclosed' and i.machine = s.machine and i.session = s.session
+            ))
+          order by c.leaf_id desc limit 1
         ) c on true
       where ${where}
       order by s.received desc, s.machine::text, s.session::text limit ${limit}`;

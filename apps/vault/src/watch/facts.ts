@@ -75,11 +75,20 @@ const HISTORY = 30 * 86_400_000;
  */
 export function unclosedSessions(tx: TransactionSql, { now, awake, patience }: Moment): Promise<UnclosedSession[]> {
   const grace = new Date(now.getTime() - patience.sessionGrace);
+  // Most sessions are closed: those are left out before anything is asked about a machine.
   return tx<UnclosedSession[]>`
+    with unclosed as materialized (
+      select s.machine, s.session, s.entries, s.head, s.received
+      from nd7.session s
+        left join nd7.session_statement c
+          on c.machine = s.machine and c.session = s.session and c.type = 'close' and c.reason <> 'lost' and c.entries >= s.entries
+      where s.forked is null and s.received < ${grace} and c.session is null
+        and s.received > ${new Date(now.getTime() - patience.awayLimit - HISTORY)}
+    )
     select s.machine, s.session, s.entries, s.head, h.id as heartbeat, h.away, k.heard,
       (select c.leaf_id::text from nd7.session_statement c
         where c.machine = s.machine and c.session = s.session and c.type = 'close' and c.reason = 'lost' and c.entries = s.entries) as leaf_id
-    from nd7.session s
+    from unclosed s
       left join lateral (
         select b.id, b.received, b.interval_s, b.away, s.session = any (b.sessions) as names, cardinality(b.sessions) as sessions
         from nd7.heartbeat b where b.machine = s.machine order by b.id desc limit 1
@@ -94,15 +103,9 @@ export function unclosedSessions(tx: TransactionSql, { now, awake, patience }: M
           else greatest(${seconds(patience.sessionGrace)}::float8, coalesce(h.interval_s, 0) * ${patience.quietAfter}::float8)
         end * interval '1 second' as patience
       ) p
-    where s.forked is null and s.received < ${grace}
-      and s.received > ${new Date(now.getTime() - patience.awayLimit - HISTORY)}
-      and k.heard < ${now}::timestamptz - p.patience
+    where k.heard < ${now}::timestamptz - p.patience
       and ${awake}::timestamptz < ${now}::timestamptz - coalesce(h.interval_s, 60) * ${patience.quietAfter}::float8 * interval '1 second'
       and (h.id is null or h.names or h.sessions < ${HEARTBEAT_SESSIONS})
-      and not exists (
-        select from nd7.session_statement c
-        where c.machine = s.machine and c.session = s.session and c.type = 'close' and c.reason <> 'lost' and c.entries >= s.entries
-      )
       and not exists (select from nd7.machine_revocation r where r.machine = s.machine and r.since <= ${now})
       and not exists (
         select from nd7.open_incident i where i.kind = 'session-unclosed' and i.machine = s.machine and i.session = s.session

@@ -201,9 +201,13 @@ describe('a session without a close', () => {
     await machine.beat({ sessions: [session.named()] });
     await look();
     expect(await kinds()).toEqual(['machine-quiet heard', 'session-unclosed listed']);
+    const path = `/v1/machines/${machine.key.publicKey}/sessions/${session.id}`;
+    const state = async (): Promise<unknown> => (await machine.fetch('GET', path, { headers: reader })).json['state'];
+    expect(await state()).toBe('open');
     await machine.beat({ away: { reason: 'idle' } });
     await pass(70);
     expect(await kinds()).toEqual(['machine-quiet heard', 'session-unclosed listed', 'session-unclosed']);
+    expect(await state()).toBe('closed');
     await end(session);
     await look();
     expect((await kinds()).at(-1)).toBe('session-unclosed closed');
