@@ -2,7 +2,7 @@ import { closeSync, fstatSync, openSync, readdirSync, readFileSync, statSync, ty
 import { join } from 'node:path';
 import { parseHeadFile, type Head } from '@nd7/chain';
 import { isHex, isSessionId, MAX_LINE, readEntry, type EntryView } from '@nd7/entry';
-import { JournalError } from './failure.js';
+import { errnoOf, JournalError } from './failure.js';
 import type { Home } from './home.js';
 import type { Continues } from './journal.js';
 import { readBytes } from './tail.js';
@@ -18,9 +18,12 @@ export interface SessionFiles {
 
 const RECEIPT = /^([1-9][0-9]{0,15})\.tlog-proof$/;
 
-/** Every session of this home that has a log, the last written first. Folders with other names are passed over. */
+/**
+ * Every session of this home that has a log, the last written first. Folders with other names are passed over. Throws JournalError `unreadable` where
+ * nobody may look: that is not the same as nothing recorded.
+ */
 export function listSessions(home: Home): SessionFiles[] {
-  return names(home.sessions)
+  return sessionNames(home)
     .filter(isSessionId)
     .flatMap((session) => {
       const stat = statOf(home.logFile(session));
@@ -163,6 +166,20 @@ export class SessionReader {
 
   close(): void {
     closeSync(this.#fd);
+  }
+}
+
+function sessionNames(home: Home): string[] {
+  try {
+    return readdirSync(home.sessions);
+  } catch (error) {
+    const errno = errnoOf(error);
+    if (errno === 'ENOENT' || errno === 'ENOTDIR') return [];
+    throw new JournalError(
+      'unreadable',
+      `${home.sessions} cannot be read (${errno ?? String(error)}): run nd7 as the user it belongs to, or set ND7_HOME to a folder of your own`,
+      { cause: error },
+    );
   }
 }
 

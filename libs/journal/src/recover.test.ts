@@ -10,6 +10,7 @@ import {
   renameSync,
   rmSync,
   statSync,
+  symlinkSync,
   truncateSync,
   unlinkSync,
   writeFileSync,
@@ -250,6 +251,15 @@ describe('a journal whose log is changed under it', () => {
 });
 
 describe('listing', () => {
+  it('of a home that nobody may look into is not the listing of an empty one', () => {
+    const home = freshHome();
+    expect(listSessions(home)).toEqual([]);
+    rmSync(home.sessions, { recursive: true });
+    expect(listSessions(home)).toEqual([]);
+    symlinkSync(home.sessions, home.sessions); // ELOOP, for root too
+    expect(() => listSessions(home)).toThrow(/cannot be read \(ELOOP\): run nd7 as the user it belongs to/);
+  });
+
   it('gives the sessions, the last written first, and passes over what is none', async () => {
     const home = freshHome();
     expect(listSessions(home)).toEqual([]);
