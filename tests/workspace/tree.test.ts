@@ -69,6 +69,15 @@ describe('the tree', () => {
     expect(broken).toEqual([]);
   });
 
+  it('is drawn whole: docs/architecture.md has a row for each lib and names each program', () => {
+    const page = text('docs/architecture.md');
+    const projects = files.flatMap((file) => /^((?:libs|apps|native)\/[^/]+)\//.exec(file)?.[1] ?? []);
+    const untold = [...new Set(projects)].filter(
+      (project) => !page.includes(project.startsWith('libs/') ? `| \`${project.slice(5)}\` |` : `\`${project}\``),
+    );
+    expect(untold).toEqual([]);
+  });
+
   it('keeps every project small enough to read: source files stop at 500 lines', () => {
     const sources = files.filter(
       (file) =>
