@@ -7,6 +7,6 @@
  */
 export { createKernel } from './kernel.js';
 export { referenceKernel } from './reference.js';
-export { blake3, blake3Hex } from './value.js';
+export { blake3, blake3Hex, blake3Stream } from './value.js';
 export { FAULT_REASONS, MAX_CHUNK } from './lines.js';
 export type { LineKernel, LineScan } from './lines.js';

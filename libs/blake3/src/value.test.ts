@@ -1,6 +1,6 @@
 import { blake3 as nobleBlake3 } from '@noble/hashes/blake3.js';
 import fc from 'fast-check';
-import { blake3, blake3Hex, createKernel, MAX_CHUNK } from './index.js';
+import { blake3, blake3Hex, blake3Stream, createKernel, MAX_CHUNK } from './index.js';
 
 const bytes = (length: number): Uint8Array => Uint8Array.from({ length }, (_, i) => (i * 31 + (i >> 8) * 7) & 0xff);
 
@@ -17,6 +17,17 @@ describe('blake3 of one value', () => {
     for (const length of [1_048_577, MAX_CHUNK - 1, MAX_CHUNK, MAX_CHUNK + 1]) {
       expect(blake3(bytes(length))).toEqual(nobleBlake3(bytes(length)));
     }
+  });
+
+  it('is the same of pieces, however they are cut', () => {
+    fc.assert(
+      fc.property(fc.array(fc.uint8Array({ maxLength: 3000 }), { maxLength: 8 }), (pieces) => {
+        const stream = blake3Stream();
+        for (const piece of pieces) stream.update(piece);
+        expect(stream.hex()).toBe(blake3Hex(Buffer.concat(pieces)));
+      }),
+      { numRuns: 50 },
+    );
   });
 
   it("does not disturb a kernel in use, and answers are the caller's to keep", () => {

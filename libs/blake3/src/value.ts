@@ -15,6 +15,12 @@ export function blake3(bytes: Uint8Array): Uint8Array {
   return kernelHash(bytes) ?? nobleBlake3(bytes);
 }
 
+/** Plain BLAKE3, as hex, of what comes in pieces and is too large to be held; slow (10 to 17 MB/s). */
+export function blake3Stream(): { update(bytes: Uint8Array): void; hex(): string } {
+  const hash = nobleBlake3.create();
+  return { update: (bytes) => void hash.update(bytes), hex: () => toHex(hash.digest()) };
+}
+
 /** Plain BLAKE3 as 64 lower-case hex digits. */
 export function blake3Hex(bytes: Uint8Array): string {
   return toHex(blake3(bytes));

@@ -143,11 +143,11 @@ async function recover(
   log.place = tail.place;
   if (tail.place.entries === 0) {
     // Nothing but a torn first line: the session begins now.
-    log.mendTail(size, firstEntry(log, parts, o, o.start));
+    await log.mendTail(size, firstEntry(log, parts, o, o.start));
   } else {
     if (startOf(firstLine(log.fd)).machine !== o.machine.publicKey) return 'machine-changed';
     if (tail.place.key === null || log.keys.find(tail.place.key) === undefined) return 'key-lost';
-    log.mendTail(size);
+    await log.mendTail(size);
   }
   // The seal that put this key in force may still be in memory only: the key before it may not go sooner than that is on the disk.
   await o.disk.datasync(log.fd);

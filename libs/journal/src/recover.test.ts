@@ -82,6 +82,27 @@ describe('a torn tail', () => {
     await expectIntact(home, 's');
   });
 
+  it('of any length is kept and declared without being held whole', async () => {
+    const home = freshHome();
+    await closedSession(home, 's', 3);
+    const { size } = statSync(home.logFile('s'));
+    const length = 64 << 20;
+    truncateSync(home.logFile('s'), size + length); // whoever can write to a log can append to it
+    const before = process.memoryUsage().arrayBuffers;
+    let most = 0;
+    const timer = setInterval(() => (most = Math.max(most, process.memoryUsage().arrayBuffers)), 1);
+    const journal = await openSession(home, 's');
+    clearInterval(timer);
+    await journal.close();
+    expect(most).toBeGreaterThan(0);
+    expect(most - before).toBeLessThan(32 << 20);
+    const gap = entries(home, 's').find(({ kind }) => kind === 'gap');
+    const { file, bytes, blake3 } = data(gap) as { file: string; bytes: number; blake3: string };
+    const kept = readFileSync(join(home.sessionDir('s'), file));
+    expect([bytes, kept.length - 32, blake3]).toEqual([length, length, blake3Hex(kept)]);
+    await expectIntact(home, 's');
+  }, 120_000);
+
   it('may come again at the same place', async () => {
     const home = freshHome();
     await closedSession(home, 's', 1);

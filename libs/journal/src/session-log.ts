@@ -7,7 +7,7 @@ import { writeAll, type Disk } from './disk.js';
 import { errnoOf, JournalError } from './failure.js';
 import type { Home } from './home.js';
 import { SessionKeys, type SessionKey } from './session-keys.js';
-import { readBytes, walkTail, type Place } from './tail.js';
+import { walkTail, type Place } from './tail.js';
 import { keepTorn, undeclared } from './torn.js';
 
 /** A seal comes at the latest so many entries after the one before it (docs/format.md, "Seals"). */
@@ -114,22 +114,22 @@ export class SessionLog {
       );
     const tail = await walkTail(this.fd, this.place, size, this.#parts.session);
     this.place = tail.place;
-    if (tail.fault) this.mendTail(size);
+    if (tail.fault) await this.mendTail(size);
   }
 
   /**
    * Moves what stands after `place` aside and declares it, after what `first` adds. The gap is written over the tail and the rest is cut off
    * after that: at no moment does the log end cleanly without saying what it lost. Tails that a crash kept but did not declare are declared too.
    */
-  mendTail(size: number, first?: (batch: Batch) => void): void {
+  async mendTail(size: number, first?: (batch: Batch) => void): Promise<void> {
     const { home, session, disk, random } = this.#parts;
     const folder = home.sessionDir(session);
     if (size > this.place.bytes) {
-      keepTorn(disk, folder, this.place.entries, readBytes(this.fd, this.place.bytes, size), random);
+      await keepTorn(disk, folder, this.place.entries, { fd: this.fd, from: this.place.bytes, to: size }, random);
       disk.step('torn-kept');
     }
     const batch = this.batch();
-    const tails = undeclared(folder, this.place.entries);
+    const tails = await undeclared(folder, this.place.entries);
     first?.(batch);
     for (const kept of tails) this.add(batch, this.#own('gap', { reason: 'torn-tail', ...kept }));
     if (batch.lines.length === 0) return;
