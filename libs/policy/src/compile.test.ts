@@ -188,6 +188,23 @@ describe('an untrusted project', () => {
   });
 });
 
+describe('what has no effect', () => {
+  it('is refused all the same where it means nothing', () => {
+    for (const document of [
+      { network: { allow: ['a..test'] } },
+      { network: { listen: ['9-8'] } },
+      { sockets: { allow: ['dokcer'] } },
+      { files: { write: { allow: ['src'] } } },
+    ])
+      expect(() =>
+        compile({
+          ...defaults,
+          project: { policy: builtinPolicy('project', { nd7: 1, ...document }), trusted: false },
+        }),
+      ).toThrow(/"(a\.\.test|9-8|dokcer|src)"/);
+  });
+});
+
 describe('a team’s policy', () => {
   it('is loosened by nobody: what it denies is denied, whoever allows it', () => {
     fc.assert(

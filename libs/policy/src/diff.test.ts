@@ -76,16 +76,27 @@ describe('diff', () => {
     );
   });
 
-  it('of an untrusted project’s policy has nothing that widens', () => {
+  it('of an untrusted project’s policy has nothing that widens; of its going, nothing that narrows', () => {
     fc.assert(
-      fc.property(someInput, someDocument, (some, document) => {
-        const without = compile({ ...some, project: null }).ruleset;
-        const narrowed = compile({
-          ...some,
-          project: { policy: builtinPolicy('project', document), trusted: false },
-        }).ruleset;
-        expect(diff(without, narrowed).filter(({ widens }) => widens)).toEqual([]);
-      }),
+      fc.property(
+        someInput,
+        someDocument,
+        fc.array(somePath, { minLength: 5, maxLength: 15 }),
+        (some, document, paths) => {
+          const without = compile({ ...some, project: null }).ruleset;
+          const narrowed = compile({
+            ...some,
+            project: { policy: builtinPolicy('project', document), trusted: false },
+          }).ruleset;
+          const [come, gone] = [diff(without, narrowed), diff(narrowed, without)];
+          expect(come.filter(({ widens }) => widens)).toEqual([]);
+          expect(gone.filter(({ narrows }) => narrows)).toEqual([]);
+          expect(gone.map(({ what, widens }) => [what, widens]).sort()).toEqual(
+            come.map(({ what, narrows }) => [what, narrows]).sort(),
+          );
+          if (widened(narrowed, without, paths).length > 0) expect(gone).not.toEqual([]);
+        },
+      ),
       { numRuns: 100 },
     );
   });

@@ -22,6 +22,13 @@ type Network = NonNullable<PolicyDocument['network']>;
 type Ranked = HostRule & { part: Part };
 
 export function compileNetwork(parts: Parts, places: Places): NetworkRules {
+  // What has no effect has to mean something all the same: a policy that is there is read whole.
+  for (const part of everyPart(parts)) {
+    hostRules(part, ['allow', 'deny', 'only']);
+    for (const kind of ['listen', 'loopback'] as const) portRules(part, kind);
+    socketRules(part, places);
+    credentialsOf(part, places);
+  }
   return {
     hosts: settle(parts.pool.flatMap((part) => hostRules(part, ['allow', 'deny']))),
     bounds: boundsOf(parts),

@@ -23,7 +23,7 @@ describe('why', () => {
       by: 'file',
       reason: `${HOME}/.aws/credentials is hidden`,
       from: 'secrets: files.read.deny: ~/.aws',
-      instead: [`a person can allow it from another terminal: nd7 allow read ${HOME}/.aws/credentials`],
+      instead: [`a person can allow it in their own policy: "${HOME}/.aws/credentials" in files.read.allow`],
     });
   });
 
@@ -33,7 +33,10 @@ describe('why', () => {
       by: 'file',
       reason: '/etc/hosts may not be written',
       from: 'offline: files.write.deny: /',
-      instead: [`${PROJECT} may be written`, 'a person can allow it from another terminal: nd7 allow write /etc/hosts'],
+      instead: [
+        `${PROJECT} may be written`,
+        'a person can allow it in their own policy: "/etc/hosts" in files.write.allow',
+      ],
     });
   });
 
@@ -52,7 +55,7 @@ describe('why', () => {
       from: 'secrets: masks: **/.env*',
       instead: expect.arrayContaining([
         'files that match **/*.example are let out of this mask',
-        `a person can allow it from another terminal: nd7 allow read ${PROJECT}/a/.env`,
+        `a person can allow it in their own policy: "${PROJECT}/a/.env" in files.read.allow`,
       ]) as never,
     });
     expect(told({ about: 'read', path: `${PROJECT}/.env` }, base).outcome).toBe('denied');
@@ -65,7 +68,7 @@ describe('why', () => {
       by: 'leaf',
       reason: `${PROJECT}/.git/hooks/pre-commit is protected (hooks): git runs it at the next commit`,
       from: 'offline: protect.refuse: git:hooks',
-      instead: [`a person can allow it from another terminal: nd7 allow write ${PROJECT}/.git/hooks/pre-commit`],
+      instead: [`a person can allow it in their own policy: "${PROJECT}/.git/hooks/pre-commit" in files.write.allow`],
     });
     expect(told({ about: 'write', path: `${PROJECT}/.git/config` })).toMatchObject({ outcome: 'mediated', by: 'leaf' });
     expect(told({ about: 'write', path: `${PROJECT}/AGENTS.md` })).toMatchObject({
@@ -95,7 +98,7 @@ describe('why', () => {
       instead: [
         'github.com may be reached at port 22',
         'github.com may be reached at port 443',
-        'a person can allow it from another terminal: nd7 allow net github.com:80',
+        'a person can allow it in their own policy: "github.com:80" in network.allow',
       ],
     });
     for (const [authority, fault] of [
@@ -138,7 +141,7 @@ describe('why', () => {
         question.path,
         answer.outcome,
         answer.from?.split(':')[0],
-        answer.instead.filter((text) => text.includes('nd7 allow')),
+        answer.instead.filter((text) => text.includes('a person can')),
       ]).toEqual([question.path, 'denied', 'team', []]);
     }
     expect(told({ about: 'host', authority: 'pypi.org' }, ruleset)).toMatchObject({
@@ -176,7 +179,7 @@ describe('why', () => {
     });
     expect(told({ about: 'socket', path: '/run/user/1000/bus' }, ruleset)).toMatchObject({
       outcome: 'denied',
-      instead: ['a person can allow it from another terminal: nd7 allow socket /run/user/1000/bus'],
+      instead: ['a person can allow it in their own policy: "/run/user/1000/bus" in sockets.allow'],
     });
     expect([3000, 3010, 3011].map((port) => told({ about: 'listen', port }, ruleset).outcome)).toEqual([
       'allowed',

@@ -141,14 +141,19 @@ function nearestPath(ruleset: Ruleset, right: Right, path: string): Way[] {
 /** The grant that would do; none over what nobody at this machine can widen. */
 function grantFor(right: Right | 'net' | 'socket', what: string, source: Source | null): Way[] {
   if (right === 'exec' || (source !== null && isFinal(source))) return [];
-  return [
-    {
-      kind: 'grant',
-      grant: { right, what },
-      text: `a person can allow it from another terminal: nd7 allow ${right} ${what}`,
-    },
-  ];
+  const text =
+    source?.layer === 'project'
+      ? `the project’s own policy would have to say otherwise: ${source.text}`
+      : `a person can allow it in their own policy: ${JSON.stringify(what)} in ${FIELD[right]}`;
+  return [{ kind: 'grant', grant: { right, what }, text }];
 }
+
+const FIELD = {
+  read: 'files.read.allow',
+  write: 'files.write.allow',
+  net: 'network.allow',
+  socket: 'sockets.allow',
+} as const;
 
 /** The rule behind a path's access: that of the longest path above it which any rule names. */
 function reasonAt(ruleset: Ruleset, path: string): FileNode {

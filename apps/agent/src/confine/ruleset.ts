@@ -1,8 +1,9 @@
 import { realpathSync } from 'node:fs';
 import { basename } from 'node:path';
-import { compile, PolicyError, type Note, type Ruleset } from '@nd7/policy';
+import { compile, PolicyError, type CompileInput, type Note, type Ruleset } from '@nd7/policy';
 import { CliError } from '../cli/io.js';
 import { loadPolicies } from '../policy/load.js';
+import { safeLine } from '../show/safe.js';
 
 export interface RulesetRequest {
   /** Null: what the person's policy says, the default profile where it says nothing. */
@@ -20,6 +21,11 @@ const PACKS: Readonly<Record<string, readonly string[]>> = { claude: ['claude-co
 
 /** The ruleset of one session, from the policies on this machine, and what a person should know about them. */
 export function rulesetFor(request: RulesetRequest): { ruleset: Ruleset; notes: Note[] } {
+  return told(() => compile(inputFor(request)));
+}
+
+/** The policies of one session. Throws PolicyError. */
+export function inputFor(request: RulesetRequest): CompileInput {
   const variables = Object.fromEntries(
     Object.entries(request.environment).filter((entry): entry is [string, string] => entry[1] !== undefined),
   );
@@ -31,11 +37,17 @@ export function rulesetFor(request: RulesetRequest): { ruleset: Ruleset; notes: 
     variables,
   };
   const packs = PACKS[basename(request.program)] ?? [];
+  return loadPolicies({ places, profile: request.profile, packs, session: null });
+}
+
+/** What is wrong with a policy, as a command says it. */
+export function told<T>(read: () => T): T {
   try {
-    return compile(loadPolicies({ places, profile: request.profile, packs, session: null }));
+    return read();
   } catch (error) {
     if (!(error instanceof PolicyError)) throw error;
     const place = error.file === null ? '' : `${error.file}${error.line === null ? '' : `:${error.line}`}: `;
-    throw new CliError(2, `${place}${error.what}`, error.mend, error.code);
+    // A project's policy is text that somebody else chose.
+    throw new CliError(2, safeLine(`${place}${error.what}`), safeLine(error.mend), error.code);
   }
 }

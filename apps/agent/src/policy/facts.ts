@@ -1,0 +1,54 @@
+// What the rules ask of the disk.
+import { spawnSync } from 'node:child_process';
+import { existsSync, lstatSync, realpathSync } from 'node:fs';
+import { dirname, join, resolve } from 'node:path';
+import type { Facts } from '@nd7/policy';
+
+export interface NamedPath {
+  /** What the kernel would decide about: links followed as far as there is something. */
+  path: string;
+  isSocket: boolean;
+  /** The same, where it is another path than the one that was said; null otherwise. */
+  leadsTo: string | null;
+}
+
+/** The path that somebody means; null for what is no path: a name without a slash that lies nowhere here is a host. */
+export function pathOf(what: string, cwd: string, home: string): NamedPath | null {
+  const said = what === '~' || what.startsWith('~/') ? join(home, what.slice(1)) : resolve(cwd, what);
+  if (!/^[/~.]|\//.test(what) && !existsSync(said)) return null;
+  const path = follow(said);
+  return {
+    path,
+    isSocket: lstatSync(path, { throwIfNoEntry: false })?.isSocket() === true,
+    leadsTo: path === said ? null : path,
+  };
+}
+
+/** Links followed up to the last component that is there; the rest as it was said. */
+function follow(path: string): string {
+  try {
+    return realpathSync(path);
+  } catch {
+    return dirname(path) === path
+      ? path
+      : join(follow(dirname(path)), path.slice(dirname(path).length).replace(/^\/+/, ''));
+  }
+}
+
+export function factsOf(project: string): Facts {
+  return {
+    tracked: (path) => isTracked(path, project),
+    // As git knows one (setup.c): by what it holds.
+    isGitDir: (folder) =>
+      existsSync(join(folder, 'commondir')) ||
+      ['HEAD', 'objects', 'refs'].every((name) => existsSync(join(folder, name))),
+  };
+}
+
+/** Whether git has the file in its index. A repository of somebody else's user, or none, tracks nothing. */
+function isTracked(path: string, project: string): boolean {
+  const asked = spawnSync('git', ['-C', project, '--literal-pathspecs', 'ls-files', '--error-unmatch', '--', path], {
+    stdio: 'ignore',
+  });
+  return asked.status === 0;
+}

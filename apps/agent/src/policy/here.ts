@@ -1,0 +1,25 @@
+// The rules that `nd7 run` would start with in this folder.
+import type { Note, Ruleset } from '@nd7/policy';
+import { CliError, type Io } from '../cli/io.js';
+import { projectOf } from '../confine/project.js';
+import { rulesetFor } from '../confine/ruleset.js';
+
+/** The person's home folder. Throws CliError where HOME is not set. */
+export function homeOf(io: Io): string {
+  const home = io.env['HOME'];
+  if (home === undefined || home === '') throw new CliError(2, 'HOME is not set', 'Set it to your home folder.');
+  return home;
+}
+
+/** `program`: the one that would be run; '' for none in particular. */
+export function rulesetHere(io: Io, profile: string | null, program: string): { ruleset: Ruleset; notes: Note[] } {
+  const home = homeOf(io);
+  return rulesetFor({
+    profile,
+    program,
+    home,
+    project: projectOf(io.cwd, home),
+    nd7Home: io.home,
+    environment: io.env,
+  });
+}
