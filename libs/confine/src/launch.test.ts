@@ -224,6 +224,24 @@ describe.each(USERS)('a session of %s', (who, user) => {
     }
   });
 
+  it('is heard by its front on listeners of its own loopback', async () => {
+    const script = `
+      const net = require('net');
+      const ask = (port) => new Promise((done) => net.connect(port, '127.0.0.1').on('data', (d) => done(String(d))).on('error', (e) => done(e.code)));
+      Promise.all([ask(3128), ask(3129), ask(3130)]).then((all) => console.log(all.join(' ')));`;
+    const session = machine.start([process.execPath, '-e', script.replaceAll(/\s+/g, ' ')], {
+      listeners: [3128, 3129],
+    });
+    let said = '';
+    session.process.stdout?.on('data', (bytes: Buffer) => (said += bytes.toString()));
+    const listeners = await session.listeners;
+    for (const [port, server] of listeners) server.on('connection', (socket) => socket.end(`front-${port}`));
+    expect(await session.ended).toMatchObject({ code: 0 });
+    for (const server of listeners.values()) server.close();
+    session.prepared.clean();
+    expect(said).toBe('front-3128 front-3129 ECONNREFUSED\n');
+  });
+
   it('passes exit codes, signals and what cannot be run on', async () => {
     expect(await machine.run('exit 7')).toMatchObject({ code: 7, signal: null });
     expect(await machine.run('kill -TERM $$')).toMatchObject({ code: null, signal: 'SIGTERM' });

@@ -1,4 +1,5 @@
 import { spawn, type ChildProcess, type IOType } from 'node:child_process';
+import { Server } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { encodePlan, type Plan } from './plan.js';
 
@@ -28,6 +29,8 @@ export interface Launched {
   /** Resolves when the program is about to run, with what was proved; rejects with nothing: see `ended`. */
   started: Promise<{ proofs: Proof[]; landlock: number } | undefined>;
   ended: Promise<Ended>;
+  /** The plan's listeners, by port, as soon as they are all there; none where the session ended before. They are the caller's to close. */
+  listeners: Promise<Map<number, Server>>;
   /** Passes a signal on to the program. */
   signal(name: NodeJS.Signals): void;
   /** The launcher's process. */
@@ -45,7 +48,13 @@ export interface LaunchOptions {
 export function launch(launcher: string, plan: Plan, options: LaunchOptions = {}): Launched {
   const [stdin, stdout, stderr] = options.stdio ?? ['inherit', 'inherit', 'inherit'];
   // The launcher's own environment is empty: what the program sees is in the plan.
-  const child = spawn(launcher, ['3'], { stdio: [stdin, stdout, stderr, 'pipe'], env: {}, cwd: '/', ...options.user });
+  const child = spawn(launcher, ['3'], {
+    // Listeners come through the channel on which Node takes handles from its children.
+    stdio: [stdin, stdout, stderr, 'pipe', ...(plan.listeners.length > 0 ? (['ipc'] as const) : [])],
+    env: {},
+    cwd: '/',
+    ...options.user,
+  });
   const pipe = child.stdio[3] as Duplex;
   const reports = new Reports();
   let start: (value: { proofs: Proof[]; landlock: number } | undefined) => void = () => undefined;
@@ -56,9 +65,11 @@ export function launch(launcher: string, plan: Plan, options: LaunchOptions = {}
   // A launcher that refuses the plan closes the pipe while it is still written.
   pipe.on('error', () => undefined);
   pipe.write(encodePlan(plan));
+  const end = ended(child, pipe, reports).finally(() => start(undefined));
   return {
     started,
-    ended: ended(child, pipe, reports).finally(() => start(undefined)),
+    ended: end,
+    listeners: listenersOf(child, plan.listeners.length, end),
     signal: (name) => void child.kill(name),
     process: child,
   };
@@ -75,6 +86,18 @@ function ended(child: ChildProcess, pipe: Duplex, reports: Reports): Promise<End
       });
     });
     child.once('close', (code, signal) => done({ code, signal, failure: reports.failure }));
+  });
+}
+
+function listenersOf(child: ChildProcess, count: number, end: Promise<Ended>): Promise<Map<number, Server>> {
+  const found = new Map<number, Server>();
+  return new Promise((done) => {
+    if (count === 0) done(found);
+    child.on('message', (message: { listener?: number }, handle) => {
+      if (message.listener !== undefined && handle instanceof Server) found.set(message.listener, handle);
+      if (found.size === count) done(found);
+    });
+    void end.then(() => done(found));
   });
 }
 

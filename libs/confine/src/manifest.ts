@@ -45,7 +45,7 @@ const T1: Readonly<Record<Property, Promised>> = {
   'tmp.private': { status: 'full', provider: 'a tmpfs of the session' },
   'network.proxy': {
     status: 'full',
-    provider: 'network namespace with nothing but loopback',
+    provider: 'network namespace with nothing but loopback and the proxy’s listeners',
     proofs: ['tcp', 'udp', 'namespaces'],
   },
   'network.protocols': { status: 'full', provider: 'network namespace, call filter', proofs: ['udp', 'filter'] },

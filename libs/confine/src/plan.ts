@@ -16,6 +16,8 @@ export interface Plan {
   /** In this order, each upon what the ones before it made. */
   view: readonly View[];
   rules: readonly Rule[];
+  /** Ports of the session's loopback whose listeners are handed to the front. */
+  listeners: readonly number[];
   /** What the self-test aims at: a file that is hidden inside and a folder that is read-only inside. Undefined: no self-test. */
   selfTest: { canary: string; outside: string } | undefined;
 }
@@ -60,6 +62,7 @@ const RECORD = {
   canary: 7,
   outside: 8,
   rights: 9,
+  listen: 10,
   writable: 16,
   show: 17,
   cover: 18,
@@ -95,6 +98,7 @@ export function encodePlan(plan: Plan): Uint8Array {
     record('canary', text(plan.selfTest.canary));
     record('outside', text(plan.selfTest.outside));
   }
+  for (const port of plan.listeners) record('listen', u32(port));
   for (const { path, rights } of plan.rules) record('rights', u32(rights, 0), text(path));
   for (const view of plan.view) {
     const attributes = u32(

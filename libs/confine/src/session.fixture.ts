@@ -162,6 +162,8 @@ export class Machine {
       nd7Home: join(this.home, '.nd7'),
       userNamespace: true,
       isRoot: (user?.uid ?? process.geteuid?.()) === 0,
+      listeners: [],
+      variables: {},
       isFront: false,
     });
     if (user !== undefined) give(this.home, user);

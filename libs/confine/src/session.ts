@@ -28,6 +28,9 @@ export interface SessionInput {
   userNamespace: boolean;
   /** Whether the program runs as root: the kernel then keeps it from fewer settings under /proc. */
   isRoot: boolean;
+  /** Ports of the session's loopback that the caller serves, and variables that say so inside, whatever the ruleset says of variables. */
+  listeners: readonly number[];
+  variables: Readonly<Record<string, string>>;
   /** Whether the process that calls is what a shell waits for. */
   isFront: boolean;
 }
@@ -83,7 +86,8 @@ export function prepare(input: SessionInput): Prepared {
     landlock: 1,
     cwd,
     argv: input.argv,
-    environment: environmentInside(ruleset.environment, input.environment),
+    environment: { ...environmentInside(ruleset.environment, input.environment), ...input.variables },
+    listeners: input.listeners,
     filter: callFilter(architecture),
     view: built.view,
     // What an ordinary user may write there is about its own processes: gdb and browsers do.

@@ -64,7 +64,12 @@ struct plan {
   size_t filter_count;
   const char *canary;  /* a file that is hidden inside; NULL: none */
   const char *outside; /* a folder that is read-only inside; NULL: none */
+  uint16_t ports[16];  /* listeners on the session's loopback that are handed out on PLAN_CHANNEL */
+  size_t port_count;
 };
+
+/* A socket on which Node takes handles from a child process; inherited where a plan has listeners. */
+#define PLAN_CHANNEL 4
 
 /* NULL when the bytes are a plan, else what is wrong with them. Frees nothing: the process ends or executes. */
 const char *plan_parse(unsigned char *bytes, size_t length, struct plan *plan);
@@ -110,6 +115,11 @@ int path_open(const char *path);                                        /* O_PAT
 pid_t namespaces_enter(uint32_t flags);
 /* In init: identity maps (as they were before: `uid`, `gid`), loopback up. */
 void namespaces_settle(uint32_t flags, uid_t uid, gid_t gid);
+
+/* --- listeners.c -------------------------------------------------------------------------------------------- */
+
+/* In init, once loopback is up: makes the plan's listeners and hands them out. */
+void listeners_hand_out(const struct plan *plan);
 
 /* --- init.c ------------------------------------------------------------------------------------------------- */
 

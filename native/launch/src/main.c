@@ -67,6 +67,8 @@ int main(int argc, char **argv) {
   const char *wrong = plan_parse(bytes, length, &plan);
   if (wrong != NULL) refuse_plan(wrong);
 
+  if (plan.port_count > 0 && (fstat(PLAN_CHANNEL, &s) != 0 || !S_ISSOCK(s.st_mode) || fcntl(PLAN_CHANNEL, F_SETFD, FD_CLOEXEC) != 0)) fail("listeners", "there is no channel to hand them out on");
+
   struct targets targets = {0};
   struct attempt outside[ATTEMPTS] = {0};
   if ((plan.flags & PLAN_SELFTEST) != 0) {
@@ -88,9 +90,11 @@ int main(int argc, char **argv) {
     close(gate[0]);
     close(session.signals);
     namespaces_settle(plan.flags, uid, gid);
+    listeners_hand_out(&plan);
     init_run(&plan, &targets, control[1], gate[1]);
   }
   close(control[1]);
   close(gate[1]);
+  if (plan.port_count > 0) close(PLAN_CHANNEL);
   session_follow(&session);
 }

@@ -14,6 +14,7 @@ enum record {
   CANARY = 7,
   OUTSIDE = 8,
   RIGHTS = 9,
+  LISTEN = 10,
   WRITABLE = 16,
   SHOW = 17,
   COVER = 18,
@@ -128,6 +129,10 @@ static const char *take(struct plan *plan, struct counts *seen, uint32_t type, c
       rule->rights = u64(body);
       return rule->rights == 0 ? "a rule grants nothing" : NULL;
     }
+    case LISTEN:
+      if (length != 4 || u32(body) == 0 || u32(body) > 65535 || plan->port_count == sizeof plan->ports / sizeof *plan->ports) return "a listener has no port, or there are too many";
+      plan->ports[plan->port_count++] = (uint16_t)u32(body);
+      return NULL;
     case WRITABLE:
     case SHOW:
     case COVER:

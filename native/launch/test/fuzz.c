@@ -85,7 +85,9 @@ static void make(struct buffer *plan) {
   for (uint32_t n = roll(12); n > 0; n--) {
     const char *path = some_path();
     unsigned char rule[64] = {(unsigned char)roll(3)};
-    switch (roll(6)) {
+    const unsigned char port[] = {(unsigned char)roll(256), (unsigned char)roll(256), (unsigned char)(roll(8) == 0), 0};
+    switch (roll(7)) {
+      case 6: record(plan, 10, port, roll(8) == 0 ? 3 : 4); break;
       case 0: record(plan, 4, "-c\0x", roll(5)); break;
       case 1: record(plan, 5, "A=b\0", roll(5)); break;
       case 2: record(plan, 7 + roll(2), path, strlen(path) + 1); break;
@@ -118,6 +120,8 @@ static void judge(const struct plan *plan) {
     check(m->view != VIEW_SCRATCH || (m->mebibytes > 0 && m->mode <= 01777), "a scratch");
   }
   for (size_t i = 0; i < plan->rule_count; i++) check(plain(plan->rules[i].path) && plan->rules[i].rights != 0, "a rule");
+  for (size_t i = 0; i < plan->port_count; i++) check(plan->ports[i] != 0, "a port");
+  check(plan->port_count <= 16, "too many ports");
   for (size_t i = 0; plan->envp[i] != NULL; i++) check(strchr(plan->envp[i], '=') > plan->envp[i], "a variable");
 }
 

@@ -92,6 +92,9 @@ describe.each(builds)('%s', (_name, launcher) => {
     ['a scratch without a size', plan([...whole, record(19, u32(0, 0o700, 0), '/a\0')]), 'no such mode or size'],
     ['a show without a source', plan([...whole, record(17, u32(0), '/a\0')]), 'plain absolute path'],
     ['a rule that grants nothing', plan([...whole, record(9, u32(0, 0), '/a\0')]), 'grants nothing'],
+    ['a listener on no port', plan([...whole, record(10, u32(0))]), 'no port'],
+    ['more listeners than it makes', plan([...whole, ...Array<Buffer>(17).fill(record(10, u32(80)))]), 'too many'],
+    ['listeners without a channel', plan([...whole, record(10, u32(80))]), 'no channel'],
     ['a self-test without a canary', without(0, record(1, u32(8))), 'self-test'],
   ])('refuses %s', (_what, bytes, said) => {
     const { code, stderr } = run(launcher, bytes);

@@ -1,6 +1,8 @@
 // `nd7 run` as a person types it: what comes back, what is refused, what is recorded, and what the terminal sees.
-import { spawnSync } from 'node:child_process';
+import { spawn, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
 import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:http';
 import { join } from 'node:path';
 import { BIN, removeThrowAways, throwAway } from '../testing/recorder.fixture.js';
 
@@ -91,6 +93,45 @@ describe('nd7 run', () => {
     expect(manifest.tier).toBe('T1');
     expect(manifest.properties.find(({ property }) => property === 'privilege.none')).toMatchObject({ status: 'full' });
     expect(nd7(['run', '--verbose', '--', 'true']).stderr).toMatch(/full {4}files\.write .*\(shown: write-outside\)/);
+  });
+
+  it('lets out through the proxy what a rule names, nothing else, and records each answer', async () => {
+    const server = createServer((_request, response) => response.end('OUTSIDE')).listen(0, '127.0.0.1');
+    await once(server, 'listening');
+    const { port } = server.address() as { port: number };
+    mkdirSync(join(user, '.nd7'), { mode: 0o700 });
+    const policy = JSON.stringify({ nd7: 1, network: { loopback: [String(port)] } });
+    writeFileSync(join(user, '.nd7/policy.jsonc'), policy, { mode: 0o600 });
+    const ask = `
+      const http = require('http');
+      const { hostname, port } = new URL(process.env.HTTP_PROXY);
+      const ask = (method, path) => new Promise((done) => {
+        const request = http.request({ hostname, port, method, path, headers: { host: method === 'CONNECT' ? path : new URL(path).host } });
+        request.on('connect', (answer) => done(answer.statusCode));
+        request.on('response', (answer) => { let text = ''; answer.on('data', (part) => (text += part)).on('end', () => done(answer.statusCode + ':' + text.slice(0, 7))); });
+        request.end();
+      });
+      (async () => console.log([await ask('GET', 'http://127.0.0.1:${port}/'), await ask('GET', 'http://127.0.0.1:1/'), await ask('CONNECT', 'host.invalid:443')].join(' ')))();`;
+    writeFileSync(join(project, 'ask.cjs'), ask);
+    const child = spawn(process.execPath, [BIN, 'run', '--', process.execPath, 'ask.cjs'], {
+      cwd: project,
+      env: environment(),
+    });
+    let said = '';
+    child.stdout.on('data', (bytes: Buffer) => (said += bytes.toString()));
+    const [code] = (await once(child, 'close')) as [number];
+    server.close();
+    expect([code, said]).toEqual([0, '200:OUTSIDE 403:nd7: po 403\n']);
+    const [session = ''] = readdirSync(join(user, '.nd7/sessions'));
+    const decisions = readFileSync(join(user, '.nd7/sessions', session, 'log.jsonl'), 'utf8')
+      .split('\n')
+      .filter((line) => line.includes('"decision:egress"'))
+      .map((line) => (JSON.parse(line) as { data: { host: string; allowed: boolean; reason: string | null } }).data);
+    expect(decisions.map(({ host, allowed, reason }) => [host, allowed, reason])).toEqual([
+      ['127.0.0.1', true, null],
+      ['127.0.0.1', false, 'loopback'],
+      ['host.invalid', false, 'no-rule'],
+    ]);
   });
 
   it('starts nothing where the policy requires what is not there, and says what and where', () => {

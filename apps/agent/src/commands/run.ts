@@ -1,6 +1,7 @@
 import type { Command } from 'commander';
 import { CliError, type Io } from '../cli/io.js';
 import type { Boundary } from '../confine/run-session.js';
+import { safeLine } from '../show/safe.js';
 
 interface RunOptions {
   profile?: string;
@@ -12,7 +13,9 @@ interface RunOptions {
 export function register(program: Command, io: Io): void {
   program
     .command('run')
-    .description('run a program inside a boundary: it writes the project, sees no secrets and reaches no network')
+    .description(
+      'run a program inside a boundary: it writes the project, sees no secrets and gets out to listed hosts only',
+    )
     .argument('<command...>', 'the program and its arguments, after --')
     .option('--profile <name>', 'the rules: default, offline or review, in place of what your policy extends')
     .option(
@@ -25,7 +28,8 @@ export function register(program: Command, io: Io): void {
       'after',
       `
 Everything that the program starts is inside too, and ends with it. Nothing is started unless the boundary held when it was attacked from
-inside. Names that do not exist at the start are not protected yet, and there is no way out to the network yet: docs/limits.md.
+inside. The network is what the proxy lets through; each of its answers is recorded. Names that do not exist at the start are not protected
+yet: docs/limits.md.
 The program's exit code is nd7's; 2 and a message when this system cannot give what the rules require. --json prints the manifest as one
 JSON object on stderr.`,
     )
@@ -50,7 +54,7 @@ async function run(command: string[], options: RunOptions, io: Io): Promise<void
     nd7Home: io.home,
     environment: io.env,
   });
-  for (const { kind, text } of notes) if (kind !== 'without-effect') io.err(`nd7: ${text}`);
+  for (const { kind, text } of notes) if (kind !== 'without-effect') io.err(`nd7: ${safeLine(text)}`);
   const ended = await runSession({
     ruleset,
     argv: command,

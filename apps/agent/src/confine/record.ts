@@ -24,9 +24,9 @@ export class RunRecord {
   }
 
   /** Appends an entry and waits until it is on the disk. */
-  async note(kind: string, data: Record<string, unknown>): Promise<void> {
+  async note(kind: string, data: Record<string, unknown>, source = 'recorder:nd7'): Promise<void> {
     const time = formatTime(systemClock.now());
-    await this.journal.append([{ time, source: 'recorder:nd7', kind, data: JSON.stringify(data) }], { sync: true });
+    await this.journal.append([{ time, source, kind, data: JSON.stringify(data) }], { sync: true });
   }
 
   async close(): Promise<void> {

@@ -12,6 +12,7 @@ import {
 } from '@nd7/confine';
 import { rulesetHash, type Ruleset } from '@nd7/policy';
 import { CliError } from '../cli/io.js';
+import { wayOut, type WayOut } from './egress.js';
 import { RunRecord } from './record.js';
 
 export interface RunRequest {
@@ -52,13 +53,17 @@ export async function runSession(request: RunRequest): Promise<Ended> {
   const record = await openRecord(request);
   const isRoot = process.geteuid?.() === 0;
   try {
+    const out = wayOut(ruleset, request.environment, async (decision) =>
+      record?.note('network', { ...decision }, 'decision:egress'),
+    );
     // Where user namespaces are refused, root makes the others without one.
     for (const userNamespace of isRoot ? [true, false] : [true]) {
-      const prepared = prepareSession(request, userNamespace, isRoot);
+      const prepared = prepareSession(request, out, userNamespace, isRoot);
       const rows = manifest(ruleset, prepared.built, []);
       refuseMissing(ruleset, rows);
       const session = launch(launcher.path, prepared.plan);
       const release = passSignals(session.signal);
+      void session.listeners.then((listeners) => out.serve(listeners));
       try {
         const start = await session.started;
         if (start !== undefined) {
@@ -80,6 +85,8 @@ export async function runSession(request: RunRequest): Promise<Ended> {
         }
       } finally {
         release();
+        out.close();
+        for (const listener of (await session.listeners).values()) listener.close();
         prepared.clean();
       }
     }
@@ -104,9 +111,15 @@ async function openRecord({ nd7Home, ruleset }: RunRequest): Promise<RunRecord |
   }
 }
 
-function prepareSession(request: RunRequest, userNamespace: boolean, isRoot: boolean): ReturnType<typeof prepare> {
+function prepareSession(
+  request: RunRequest,
+  out: WayOut,
+  userNamespace: boolean,
+  isRoot: boolean,
+): ReturnType<typeof prepare> {
   try {
-    return prepare({ ...request, userNamespace, isRoot, isFront: true });
+    const own = { listeners: out.ports, variables: out.environment };
+    return prepare({ ...request, ...own, userNamespace, isRoot, isFront: true });
   } catch (error) {
     if (error instanceof PrepareError) throw new CliError(2, error.message, error.hint, 'no-boundary');
     throw error;

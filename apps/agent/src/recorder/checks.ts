@@ -2,6 +2,7 @@ import { accessSync, constants, existsSync, readdirSync, readFileSync, statfsSyn
 import { dirname, join } from 'node:path';
 import { attachedFiles, CLAUDE_EVENTS, findClaudeHooks, isNd7Handler, settingsValue } from '@nd7/hooks';
 import { Home, openHome } from '@nd7/journal';
+import { boundary } from '../confine/check.js';
 import { askJson, socketOf } from './client.js';
 import { readConfig } from './config.js';
 import { heartbeatCheck } from './heartbeat-check.js';
@@ -50,6 +51,7 @@ export async function allChecks(at: Surroundings): Promise<Check[]> {
     vault,
     heartbeat,
     postgres,
+    boundary,
   ]) {
     try {
       checks.push(...[await run(at)].flat());

@@ -1,0 +1,80 @@
+import type { Server } from 'node:net';
+import { Egress, readSecret, type EgressDecision } from '@nd7/egress';
+import type { Credential, Ruleset } from '@nd7/policy';
+import { CliError } from '../cli/io.js';
+
+/** On the session's own loopback, where nothing else listens at the start. */
+const PROXY_PORT = 3128;
+/** What a client finds where its key would be: the real one is put on outside. */
+const PLACEHOLDER = 'held-outside-by-nd7';
+
+/** The way out of one session: which listeners it needs inside, what its programs are told of them, and who serves them. */
+export interface WayOut {
+  ports: readonly number[];
+  /** Variables by which programs find the proxy, and clients the listeners that stand for their service. */
+  environment: Readonly<Record<string, string>>;
+  serve(listeners: ReadonlyMap<number, Server>): void;
+  close(): void;
+}
+
+/**
+ * The way out that a ruleset gives; without listeners where it lets nothing through. Every answer is handed to `record` before it takes
+ * effect. Throws `CliError` for what cannot be held outside yet.
+ */
+export function wayOut(
+  ruleset: Ruleset,
+  environment: NodeJS.ProcessEnv,
+  record: (decision: EgressDecision) => Promise<void>,
+): WayOut {
+  const { network } = ruleset;
+  const endpoints = network.credentials.map((credential, i) => ({
+    credential: held(credential),
+    port: PROXY_PORT + 1 + i,
+  }));
+  const hasProxy = network.hosts.some(({ allow }) => allow) || network.loopback.length > 0;
+  const egress = new Egress({ rules: () => network, record });
+  return {
+    ports: [...(hasProxy ? [PROXY_PORT] : []), ...endpoints.map(({ port }) => port)],
+    environment: {
+      ...(hasProxy ? proxyVariables(`127.0.0.1:${PROXY_PORT}`) : {}),
+      ...Object.fromEntries(
+        endpoints.flatMap(({ credential, port }) => [
+          ...(credential.endpointVariable === null ? [] : [[credential.endpointVariable, `http://127.0.0.1:${port}`]]),
+          ...(credential.placeholderVariable === null ? [] : [[credential.placeholderVariable, PLACEHOLDER]]),
+        ]),
+      ),
+    },
+    serve: (listeners) => {
+      const proxy = listeners.get(PROXY_PORT);
+      if (proxy !== undefined) egress.serve(proxy);
+      for (const { credential, port } of endpoints) {
+        const listener = listeners.get(port);
+        if (listener !== undefined)
+          egress.serveEndpoint(listener, credential, () => readSecret(credential.from, environment));
+      }
+    },
+    close: () => egress.close(),
+  };
+}
+
+function held(credential: Credential): Credential {
+  if (credential.way === 'endpoint') return credential;
+  throw new CliError(
+    2,
+    `the credential "${credential.name}" wants TLS ended by the proxy, and that is not there yet`,
+    'Let its client be pointed at an endpoint, or take it out of your policy.',
+    'no-terminate',
+  );
+}
+
+/** The names that programs look at, in both spellings; what is inside is reached without the proxy. */
+function proxyVariables(address: string): Record<string, string> {
+  const [http, socks, own] = [`http://${address}`, `socks5h://${address}`, 'localhost,127.0.0.1,::1'];
+  const values: Record<string, string> = { HTTP_PROXY: http, HTTPS_PROXY: http, ALL_PROXY: socks, NO_PROXY: own };
+  const both = Object.entries(values).flatMap(([name, value]) => [
+    [name, value],
+    [name.toLowerCase(), value],
+  ]);
+  // Node from 22.21 on takes the proxy from these variables when it is told to.
+  return { ...(Object.fromEntries(both) as Record<string, string>), NODE_USE_ENV_PROXY: '1' };
+}
