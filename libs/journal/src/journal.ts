@@ -1,10 +1,10 @@
-import { readFileSync } from 'node:fs';
-import { formatHeadFile, parseHeadFile, type Head } from '@nd7/chain';
+import { formatHeadFile, type Head } from '@nd7/chain';
 import type { Clock, EntryDraft } from '@nd7/entry';
 import { writeBlobs, type Blob } from './blobs.js';
 import { replaceFile, type Disk } from './disk.js';
 import { errnoOf, JournalError } from './failure.js';
 import type { Home } from './home.js';
+import { readHead } from './read.js';
 import type { Appended, Batch, Retired, SessionLog } from './session-log.js';
 
 /** A seal comes at the latest so long after the one before it, while entries come. */
@@ -89,7 +89,7 @@ export class Journal {
     this.opened = parts.opened;
     this.continues = parts.continues;
     this.#durable = parts.log.headHint();
-    this.#headEntries = this.#readHead()?.entries ?? 0;
+    this.#headEntries = readHead(this.#home, this.session)?.entries ?? 0;
   }
 
   /** Entries in the log, as far as this process knows: another one may have appended since. */
@@ -313,7 +313,7 @@ export class Journal {
 
   #writeHead(): void {
     const head = this.#durable;
-    const present = this.#readHead();
+    const present = readHead(this.#home, this.session);
     if (present === undefined || present.entries < head.entries) {
       replaceFile(this.#disk, this.#home.headFile(this.session), Buffer.from(formatHeadFile(head)), () =>
         this.#disk.step('head-written'),
@@ -321,14 +321,6 @@ export class Journal {
       this.#disk.step('head-renamed');
     }
     this.#headEntries = Math.max(head.entries, present?.entries ?? 0);
-  }
-
-  #readHead(): (Head & { bytes: number }) | undefined {
-    try {
-      return parseHeadFile(readFileSync(this.#home.headFile(this.session)));
-    } catch {
-      return undefined;
-    }
   }
 
   /** Notes a failure that the journal does not survive; returns what to tell those who waited. */

@@ -1,4 +1,4 @@
-import { closeSync, fstatSync, openSync, readdirSync, readFileSync, statSync, type Stats } from 'node:fs';
+import { closeSync, constants, fstatSync, openSync, readdirSync, readFileSync, statSync, type Stats } from 'node:fs';
 import { join } from 'node:path';
 import { parseHeadFile, type Head } from '@nd7/chain';
 import { isHex, isSessionId, MAX_LINE, readEntry, type EntryView } from '@nd7/entry';
@@ -15,6 +15,9 @@ export interface SessionFiles {
   modified: number;
   head: (Head & { bytes: number }) | undefined;
 }
+
+/** A head file has about a hundred bytes. */
+const LONGEST_HEAD = 65_536;
 
 const RECEIPT = /^([1-9][0-9]{0,15})\.tlog-proof$/;
 
@@ -36,10 +39,18 @@ export function listSessions(home: Home): SessionFiles[] {
 
 /** head.json; undefined where there is none or it is not of the form: the log's length then rests on nothing. */
 export function readHead(home: Home, session: string): (Head & { bytes: number }) | undefined {
+  let fd: number;
   try {
-    return parseHeadFile(readFileSync(home.headFile(session)));
+    fd = openSync(home.headFile(session), constants.O_RDONLY | constants.O_NONBLOCK);
   } catch {
     return undefined;
+  }
+  try {
+    return parseHeadFile(readBytes(fd, 0, LONGEST_HEAD)); // a longer one is cut off, and is none then
+  } catch {
+    return undefined; // a folder, a pipe
+  } finally {
+    closeSync(fd);
   }
 }
 

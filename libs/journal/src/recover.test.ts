@@ -1,3 +1,4 @@
+import { spawnSync } from 'node:child_process';
 import {
   appendFileSync,
   chmodSync,
@@ -296,6 +297,21 @@ describe('listing', () => {
       ]),
     );
     expect(listSessions(home)).toHaveLength(2);
+  });
+
+  it('reads no head that is none: too long, a folder, a pipe', async () => {
+    const home = freshHome();
+    await closedSession(home, 's', 2);
+    const head = readHead(home, 's');
+    expect(head?.entries).toBe(3);
+    const file = home.headFile('s');
+    truncateSync(file, 1 << 30); // sparse: a gigabyte of NUL behind it
+    expect(readHead(home, 's')).toBeUndefined();
+    rmSync(file);
+    mkdirSync(file);
+    expect(readHead(home, 's')).toBeUndefined();
+    rmSync(file, { recursive: true });
+    if (spawnSync('mkfifo', [file]).status === 0) expect(readHead(home, 's')).toBeUndefined();
   });
 
   it('gives receipts by the count they cover', () => {
