@@ -2,7 +2,7 @@
 // them while an agent works. Measured from the PUT to the receipt with its inclusion proof in hand; each is then verified, and the log is
 // made again from its leaves. Client, vault, signer and database (fsync on) share this machine. Must: p99 at most 1 s.
 import { spawn, spawnSync } from 'node:child_process';
-import { mkdtempSync, rmSync } from 'node:fs';
+import { chmodSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { compress } from '@mongodb-js/zstd';
@@ -22,6 +22,7 @@ const SESSIONS = 40;
 const ENTRIES = 12;
 const root = join(import.meta.dirname, '..', '..');
 const dir = mkdtempSync(join(tmpdir(), 'nd7-bench-receipt-'));
+chmodSync(dir, 0o755); // as root the server is another user, who has to reach its data here
 const undo = [];
 
 /** Grows one session; each segment is a few entries and a seal. */

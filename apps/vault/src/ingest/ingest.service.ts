@@ -15,14 +15,21 @@ import { CLOCK, RANDOM, type Clock, type Random } from '../ports.js';
 import { Conflicts } from './conflicts.js';
 import { decide, type StoredSegment } from './decide.js';
 import { examine, MAX_ENTRIES, type Examined } from './examine.js';
-import { entriesOf, type Entries } from './frame.js';
+import { entriesOf } from './frame.js';
 import { IngestStore } from './ingest.store.js';
 import { Kernel } from './kernel.js';
+import { Room } from './room.js';
 
 /** How long an accepted segment's answer waits for the receipt, in milliseconds. */
 const WAIT_FOR_RECEIPT = 2_000;
 /** How often a segment is looked at again because another replica moved the head meanwhile. */
 const TRIES = 5;
+
+/**
+ * Segments whose entries are in memory at once. One has up to 8 MiB, and buffers outside the heap make the collector go through all of it: more of them
+ * at once cost memory and time, and nothing is gained, for checking them is the processor's work.
+ */
+const INFLATED = 4;
 
 export interface SegmentRequest {
   machine: MachineIdentity;
@@ -42,12 +49,26 @@ export interface Accepted {
   receipt: string | undefined;
 }
 
+/** A segment that goes on where the vault is, and whose bytes check out. */
+interface NextSegment {
+  is: 'next';
+  claim: SignedClaim;
+  frame: Buffer;
+  /** Of the entries. */
+  bytes: number;
+  examined: Examined;
+}
+
+type Checked = NextSegment | { is: 'same'; stored: StoredSegment };
+
 /**
  * Takes segments. The order of the checks is the format's, and every refusal is one row of PROBLEMS: body size and encoding, the claim by
  * itself, the claim against what is held, then the bytes themselves.
  */
 @Injectable()
 export class IngestService {
+  private readonly room = new Room(INFLATED);
+
   constructor(
     private readonly db: Database,
     private readonly store: IngestStore,
@@ -73,46 +94,66 @@ export class IngestService {
   }
 
   private async decideAndKeep(request: SegmentRequest): Promise<Accepted> {
+    const { team } = request.machine;
+    for (let attempt = 0; attempt < TRIES; attempt += 1) {
+      const kept = this.metrics.ingestSeconds.startTimer();
+      const checked = await this.room.use(() => this.check(request));
+      if (checked.is === 'same') return { isNew: false, receipt: await this.log.receipt(team, checked.stored.leafId) };
+      const leafId = await this.keep(team, checked);
+      if (leafId === undefined) continue; // another replica moved the head: look again
+      kept();
+      request.stored?.();
+      this.metrics.took(checked.examined.index.counts, checked.bytes);
+      const published = this.metrics.receiptSeconds.startTimer();
+      const receipt = await this.log.published(team, leafId, WAIT_FOR_RECEIPT);
+      if (receipt !== undefined) published();
+      return { isNew: true, receipt };
+    }
+    throw busy('other requests keep moving this session; send the segment again');
+  }
+
+  /** Everything that has to be known of the entries, so that they can be let go. Throws the refusal of what is neither next nor held already. */
+  private async check(request: SegmentRequest): Promise<Checked> {
     const entries = await entriesOf(request.body, request.encoding);
     if (countLines(entries.plain) > MAX_ENTRIES)
       throw new Problem('too-large', `a segment holds at most ${String(MAX_ENTRIES)} entries: cut it smaller`);
     const claim = await this.readClaim(request);
     const { team } = request.machine;
-    for (let attempt = 0; attempt < TRIES; attempt += 1) {
-      const { held, touching } = await this.store.standing(team, claim);
-      const decision = decide(claim, held, touching);
-      switch (decision.is) {
-        case 'same':
-          return this.sameAgain(team, claim, entries, decision.stored);
-        case 'next': {
-          const accepted = await this.accept(request, claim, entries, held?.key ?? null);
-          if (accepted !== undefined) return accepted;
-          break; // another replica moved the head: look again
-        }
-        case 'gap':
-          throw new Problem(
-            'gap',
-            `the vault holds ${String(held?.entries ?? 0)} entries of this session, the segment begins at ${String(claim.from)}`,
-            { next: held?.entries ?? 0 },
-          );
-        case 'fork':
-          throw await this.conflicts.fork(
-            team,
-            claim,
-            entries.frame,
-            decision.count,
-            decision.stored,
-            held?.entries ?? 0,
-          );
-        case 'after-fork':
-          throw new Problem('fork', 'this session forked: its recorder goes on in a new one', {
-            next: held?.entries ?? 0,
-          });
-        case 'overlap':
-          throw await this.conflicts.overlap(team, claim, entries, held?.entries ?? 0);
+    const { held, touching } = await this.store.standing(team, claim);
+    const decision = decide(claim, held, touching);
+    const examined = (keyBefore: string | null): Promise<Examined> =>
+      this.kernel.use((kernel) => examine(entries.plain, claim, keyBefore, kernel));
+    switch (decision.is) {
+      case 'same':
+        // The identity of a segment is of its bytes: they are checked again before a receipt is given for them.
+        await examined(decision.stored.keyBefore);
+        return decision;
+      case 'next': {
+        const { frame, plain } = entries;
+        return { is: 'next', claim, frame, bytes: plain.length, examined: await examined(held?.key ?? null) };
       }
+      case 'gap':
+        throw new Problem(
+          'gap',
+          `the vault holds ${String(held?.entries ?? 0)} entries of this session, the segment begins at ${String(claim.from)}`,
+          { next: held?.entries ?? 0 },
+        );
+      case 'fork':
+        throw await this.conflicts.fork(
+          team,
+          claim,
+          entries.frame,
+          decision.count,
+          decision.stored,
+          held?.entries ?? 0,
+        );
+      case 'after-fork':
+        throw new Problem('fork', 'this session forked: its recorder goes on in a new one', {
+          next: held?.entries ?? 0,
+        });
+      case 'overlap':
+        throw await this.conflicts.overlap(team, claim, entries, held?.entries ?? 0);
     }
-    throw busy('other requests keep moving this session; send the segment again');
   }
 
   /** The claim by itself. The body is not consulted. */
@@ -136,44 +177,8 @@ export class IngestService {
     return claim;
   }
 
-  /** The identity of a segment is of its bytes: they are checked again before a receipt is given for them. */
-  private async sameAgain(
-    team: string,
-    claim: SignedClaim,
-    entries: Entries,
-    stored: StoredSegment,
-  ): Promise<Accepted> {
-    await this.kernel.use((kernel) => examine(entries.plain, claim, stored.keyBefore, kernel));
-    return { isNew: false, receipt: await this.log.receipt(team, stored.leafId) };
-  }
-
-  private async accept(
-    request: SegmentRequest,
-    claim: SignedClaim,
-    entries: Entries,
-    keyBefore: string | null,
-  ): Promise<Accepted | undefined> {
-    const { team } = request.machine;
-    const stored = this.metrics.ingestSeconds.startTimer();
-    const examined = await this.kernel.use((kernel) => examine(entries.plain, claim, keyBefore, kernel));
-    const leafId = await this.keep(team, claim, entries, examined);
-    if (leafId === undefined) return undefined;
-    stored();
-    request.stored?.();
-    this.metrics.took(examined.index.counts, entries.plain.length);
-    const published = this.metrics.receiptSeconds.startTimer();
-    const receipt = await this.log.published(team, leafId, WAIT_FOR_RECEIPT);
-    if (receipt !== undefined) published();
-    return { isNew: true, receipt };
-  }
-
   /** Body, statement and head in one transaction; undefined when the head moved meanwhile. */
-  private async keep(
-    team: string,
-    claim: SignedClaim,
-    entries: Entries,
-    examined: Examined,
-  ): Promise<bigint | undefined> {
+  private async keep(team: string, { claim, frame, bytes, examined }: NextSegment): Promise<bigint | undefined> {
     const place = {
       team,
       machine: claim.machine,
@@ -185,7 +190,7 @@ export class IngestService {
     // Only the first segment makes the session's key: a session whose key is gone was erased, and stays so.
     const key = await this.keys.of(place, claim.from === 0);
     if (key === undefined) throw new Problem('not-found', 'this session was erased');
-    const sealed = sealBody(key, entries.frame, place, this.random);
+    const sealed = sealBody(key, frame, place, this.random);
     const received = this.clock.now();
     try {
       return await this.db.tenant(team, async (tx) => {
@@ -201,7 +206,7 @@ export class IngestService {
           received: new Date(received),
           leafId,
           body,
-          bytes: entries.plain.length,
+          bytes,
         });
         if (outcome !== 'stored') throw new NotTaken(outcome);
         return leafId;
