@@ -12,4 +12,4 @@ it('every source has the form that prettier gives it', async () => {
     );
   });
   expect(unformed).toBe('');
-});
+}, 600_000);
