@@ -182,6 +182,8 @@ describe('the default profile', () => {
       GH_TOKEN: 'x',
       ANTHROPIC_API_KEY: 'x',
       DATABASE_URL: 'x',
+      my_secret: 'x',
+      github_token: 'x',
       npm_config__authToken: 'x',
       SSH_AUTH_SOCK: 'x',
       DBUS_SESSION_BUS_ADDRESS: 'x',

@@ -72,7 +72,7 @@ describe('diff', () => {
           if (!changes.some(({ narrows }) => narrows)) expect(widened(after, before, paths)).toEqual([]);
         },
       ),
-      { numRuns: 150 },
+      { numRuns: 60 },
     );
   });
 
@@ -97,7 +97,7 @@ describe('diff', () => {
           if (widened(narrowed, without, paths).length > 0) expect(gone).not.toEqual([]);
         },
       ),
-      { numRuns: 100 },
+      { numRuns: 40 },
     );
   });
 

@@ -11,6 +11,9 @@ import type { Property } from './ruleset.js';
 const MAX_RULES = 1_000;
 const text = z.string().min(1).max(1_024);
 const list = (what: string) => z.array(text).max(MAX_RULES).describe(what);
+/** Masks are compared with every path that is named: fewer of them. */
+const MAX_MASKS = 100;
+const shortList = (what: string) => z.array(text).max(32).describe(what);
 
 const places =
   'Paths begin with `/`, `~`, `.` (the project), `$TMP`, `$ND7_HOME` or a variable such as `$CARGO_HOME`, and hold for the path and everything below it; the longest path decides.';
@@ -42,8 +45,8 @@ export const MaskRule = z.union([
     pattern: text.describe(
       'Components split at `/`; `*` is any run of characters in one, `**` any number of them: `**/.env*`. Never absent or empty.',
     ),
-    under: list('Folders below which it holds. Absent: the project. Empty: nowhere.').optional(),
-    except: list('Patterns that are let out. Absent or empty: none.').optional(),
+    under: shortList('Folders below which it holds. Absent: the project. Empty: nowhere.').optional(),
+    except: shortList('Patterns that are let out. Absent or empty: none.').optional(),
     exceptTracked: z
       .boolean()
       .describe(
@@ -168,7 +171,7 @@ const names = (what: string) => list(what + ' Names of variables, with `*` for a
 export const EnvironmentSection = z
   .strictObject({
     pass: names('Variables that pass from outside. Absent or empty: this policy passes none.'),
-    unset: names('Variables that do not pass. Absent or empty: this policy holds none back.'),
+    unset: names('Variables that do not pass; case makes no difference. Absent or empty: this policy holds none back.'),
     set: z
       .record(z.string().regex(/^[A-Za-z_][A-Za-z0-9_]*$/), z.string().max(32_768))
       .describe(
@@ -194,7 +197,7 @@ export const PolicyDocument = z
     files: FilesSection.optional(),
     masks: z
       .array(MaskRule)
-      .max(MAX_RULES)
+      .max(MAX_MASKS)
       .describe(
         'Names that are masked wherever they turn up, whenever they are made. Absent or empty: this policy masks none.',
       )

@@ -25,7 +25,7 @@ export function compileEnvironment(parts: Parts, places: Places): EnvironmentRul
         over
           .filter((other) => other.group > part.group || pattern.includes('*'))
           .flatMap((other) => listed(other, 'pass').map((rule) => rule.pattern))
-          .filter((name) => !name.includes('*') && nameMatches(pattern, name));
+          .filter((name) => !name.includes('*') && holdsBack({ pattern, except: [] }, name));
       return listed(part, 'unset').map(({ pattern, source }) => ({ pattern, except: unique(named(pattern)), source }));
     }),
     set: setRules(parts.pool, places),
@@ -72,6 +72,11 @@ export function environmentInside(
 /** Whether a variable of the environment outside is seen inside. */
 export function passes(rules: EnvironmentRules, name: string): boolean {
   if (name === '' || /[=\0]/.test(name)) return false;
-  if (rules.unset.some(({ pattern, except }) => nameMatches(pattern, name) && !except.includes(name))) return false;
+  if (rules.unset.some((rule) => holdsBack(rule, name))) return false;
   return rules.pass.some(({ pattern }) => nameMatches(pattern, name));
+}
+
+/** `github_token` is held back where `*TOKEN` is: people write both. */
+export function holdsBack({ pattern, except }: { pattern: string; except: readonly string[] }, name: string): boolean {
+  return nameMatches(pattern.toUpperCase(), name.toUpperCase()) && !except.includes(name);
 }

@@ -7,7 +7,7 @@ import { GROUP } from './parts.js';
 import type { Part, Parts } from './parts.js';
 import { componentsOf, expandPath, isWithin } from './path.js';
 import type { Places } from './path.js';
-import { foldName, nameMatches, parsePattern, patternMatches } from './pattern.js';
+import { foldName, nameMatches, parsePattern, prefixMatches } from './pattern.js';
 import type { LeafTreatment, Mask, Mediator, ProtectedLeaf, Source } from './ruleset.js';
 
 type MaskRule = Exclude<NonNullable<PolicyDocument['masks']>[number], string>;
@@ -21,7 +21,7 @@ export function compileMasks(parts: Parts, places: Places): Mask[] {
       const rule: MaskRule = typeof written === 'string' ? { pattern: written } : written;
       const source = part.source(['masks', i], rule.pattern);
       const mask: Mask = {
-        under: (rule.under ?? ['.']).map((folder) => expandAt(folder, places, source)),
+        under: unique((rule.under ?? ['.']).map((folder) => expandAt(folder, places, source))),
         pattern: checked(rule.pattern, source),
         except: (rule.except ?? []).map((pattern) => checked(pattern, source)),
         exceptPaths: [],
@@ -68,10 +68,12 @@ export function maskedPrefix(
   for (const under of mask.under) {
     if (path === under || !isWithin(path, under)) continue;
     const names = componentsOf(path).slice(componentsOf(under).length);
-    for (let length = 1; length <= names.length; length++) {
-      const some = names.slice(0, length);
-      if (!patternMatches(pattern, some) || except.some((other) => patternMatches(other, some))) continue;
-      const prefix = `${under === '/' ? '' : under}/${some.join('/')}`;
+    const matches = prefixMatches(pattern, names);
+    if (!matches.includes(true)) continue;
+    const excepted = except.map((other) => prefixMatches(other, names));
+    for (const [i, matched] of matches.entries()) {
+      if (!matched || excepted.some((other) => other[i] === true)) continue;
+      const prefix = `${under === '/' ? '' : under}/${names.slice(0, i + 1).join('/')}`;
       if (mask.exceptTracked && tracked(prefix)) continue;
       if (mask.exceptPaths.some((other) => isWithin(path, other) && isWithin(other, prefix))) continue;
       return prefix;

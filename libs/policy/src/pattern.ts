@@ -73,9 +73,14 @@ export function nameMatches(component: string, name: string): boolean {
 
 /** Whether all components match all names, `**` any number of them. */
 export function patternMatches(pattern: readonly string[], names: readonly string[]): boolean {
+  return prefixMatches(pattern, names).at(-1) === true;
+}
+
+/** Of every number of names from 1 on, whether the first so many match; in one pass. Empty for no names. */
+export function prefixMatches(pattern: readonly string[], names: readonly string[]): boolean[] {
   // reached[i]: the first i components match the names read so far.
   let reached = closure(pattern, [true]);
-  for (const name of names) {
+  return names.map((name) => {
     const next: boolean[] = [];
     for (let i = 0; i < pattern.length; i++) {
       if (reached[i] !== true) continue;
@@ -83,8 +88,8 @@ export function patternMatches(pattern: readonly string[], names: readonly strin
       else if (nameMatches(pattern[i] as string, name)) next[i + 1] = true;
     }
     reached = closure(pattern, next);
-  }
-  return reached[pattern.length] === true;
+    return reached[pattern.length] === true;
+  });
 }
 
 /** `**` may match nothing. */

@@ -1,6 +1,6 @@
 import { decideHost, nearestNode, portRule, writableRoots } from './decide.js';
 import type { Facts } from './decide.js';
-import { passes } from './environment.js';
+import { holdsBack, passes } from './environment.js';
 import { isFinal } from './files.js';
 import type { Right } from './files.js';
 import { hostMatches, parseAuthority, parseHost, parsePort } from './host.js';
@@ -263,7 +263,7 @@ function whyVariable(ruleset: Ruleset, question: Question & { about: 'variable' 
   const { set, unset, pass } = ruleset.environment;
   const fixed = set.find((rule) => rule.name === name);
   const allowed = fixed !== undefined || passes(ruleset.environment, name);
-  const held = unset.find(({ pattern, except }) => nameMatches(pattern, name) && !except.includes(name));
+  const held = unset.find((rule) => holdsBack(rule, name));
   const rule =
     fixed ??
     held ??

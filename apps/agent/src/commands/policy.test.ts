@@ -52,6 +52,13 @@ describe('nd7 why', () => {
       `that is ${home}/.ssh/id`,
       `denied    ${home}/.ssh/id is hidden`,
     ]);
+    mkdirSync(join(home, 'dots/gh'), { recursive: true });
+    mkdirSync(join(home, '.config'));
+    symlinkSync(join(home, 'dots/gh'), join(home, '.config/gh'));
+    expect((await nd7(['why', '~/.config/gh/hosts.yml', '--read'])).lines.slice(0, 2)).toEqual([
+      `that is ${home}/dots/gh/hosts.yml`,
+      `denied    ${home}/.config/gh/hosts.yml is hidden`,
+    ]);
     mkdirSync(join(project, 'bare/objects'), { recursive: true });
     mkdirSync(join(project, 'bare/refs'));
     expect((await nd7(['why', './bare/hooks/x', '--write'])).lines[0]).toMatch(/^allowed/);

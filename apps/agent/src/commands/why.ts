@@ -42,7 +42,11 @@ async function whyCommand(what: string, options: WhyOptions, io: Io): Promise<vo
   const facts = factsOf(ruleset.project);
   const path = pathOf(what, io.cwd, homeOf(io));
   const questions = questionsOf(what, path, options);
-  const answers = questions.map((question) => why(ruleset, question, facts));
+  // A rule may name the link or what it leads to: either denies.
+  const answers = questions.map((question) => {
+    const asSaid = 'path' in question && path !== null ? why(ruleset, { ...question, path: path.said }, facts) : null;
+    return asSaid?.outcome === 'denied' ? asSaid : why(ruleset, question, facts);
+  });
   if (io.isJson) io.json({ what, leads_to: path?.leadsTo ?? null, answers: answers.map(asJson) });
   else await print(answers, path?.leadsTo ?? null, io);
 }

@@ -5,6 +5,8 @@ import { dirname, join, resolve } from 'node:path';
 import type { Facts } from '@nd7/policy';
 
 export interface NamedPath {
+  /** As it was said, absolute. */
+  said: string;
   /** What the kernel would decide about: links followed as far as there is something. */
   path: string;
   isSocket: boolean;
@@ -18,6 +20,7 @@ export function pathOf(what: string, cwd: string, home: string): NamedPath | nul
   if (!/^[/~.]|\//.test(what) && !existsSync(said)) return null;
   const path = follow(said);
   return {
+    said,
     path,
     isSocket: lstatSync(path, { throwIfNoEntry: false })?.isSocket() === true,
     leadsTo: path === said ? null : path,
