@@ -6,6 +6,7 @@ import type { FastifyInstance } from 'fastify';
 import { Access } from './access/access.js';
 import { checkGuards } from './db/boot-check.js';
 import { Metrics } from './health/metrics.js';
+import { Readiness } from './health/readiness.js';
 import { Admission } from './http/admission.js';
 import { routeOf } from './http/route.js';
 import { acceptBodies } from './http/body.js';
@@ -22,6 +23,8 @@ export interface RunningVault {
   url: string;
   /** Looks for silence now, not only at the next turn. */
   look(): Promise<void>;
+  /** Looks at the database's guards now. */
+  lookAtGuards(): Promise<void>;
   close(): Promise<void>;
 }
 
@@ -63,7 +66,12 @@ export async function startVault(parts: VaultParts): Promise<RunningVault> {
   const port = typeof address === 'object' && address !== null ? address.port : config.port;
   const url = `http://${config.host.includes(':') ? `[${config.host}]` : config.host}:${String(port)}`;
   log.info('vault ready', { url, vault: config.name });
-  return { url, look: () => app.get(Watch).look(), close: () => app.close() };
+  return {
+    url,
+    look: () => app.get(Watch).look(),
+    lookAtGuards: () => app.get(Readiness).lookAtGuards(),
+    close: () => app.close(),
+  };
 }
 
 function addHooks(fastify: FastifyInstance, app: NestFastifyApplication, { config, log }: VaultParts): void {

@@ -5,9 +5,10 @@ import { TestWorld } from '../testing/vault.fixture.js';
 let world: TestWorld;
 let machine: TestMachine;
 
-/** What /readyz says after a look. */
+/** What /readyz says after a look at everything. */
 async function ready(): Promise<[number, Record<string, unknown>]> {
   const vault = world.replicas[0];
+  await vault?.lookAtGuards();
   await vault?.look();
   const answer = await fetch(`${vault?.url ?? ''}/readyz`);
   return [answer.status, (await answer.json()) as Record<string, unknown>];

@@ -1,12 +1,16 @@
-import { Injectable, type BeforeApplicationShutdown } from '@nestjs/common';
+import { Injectable, type BeforeApplicationShutdown, type OnApplicationBootstrap } from '@nestjs/common';
 import { VaultConfig } from '../config.js';
 import { checkGuards, GuardError } from '../db/boot-check.js';
 import { Database } from '../db/database.js';
 import { Log } from '../log/log.js';
 
+/** How often the guards are looked at again, in milliseconds. */
+const EVERY = 60_000;
+
 /** What an orchestrator is told: whether segments should be sent here, and what stands still all the same. */
 @Injectable()
-export class Readiness implements BeforeApplicationShutdown {
+export class Readiness implements OnApplicationBootstrap, BeforeApplicationShutdown {
+  private timer: NodeJS.Timeout | undefined;
   /** Written at shutdown only. */
   private leaving = false;
   /** What the last look found missing. */
@@ -19,6 +23,11 @@ export class Readiness implements BeforeApplicationShutdown {
     private readonly config: VaultConfig,
     private readonly log: Log,
   ) {}
+
+  onApplicationBootstrap(): void {
+    this.timer = setInterval(() => void this.lookAtGuards(), EVERY);
+    this.timer.unref();
+  }
 
   /**
    * Looks again whether every guard of the boot check is there: what was taken away from a running vault protects as little. A database that a
@@ -62,6 +71,7 @@ export class Readiness implements BeforeApplicationShutdown {
 
   /** Load balancers see it first, then connections are drained. */
   beforeApplicationShutdown(): void {
+    clearInterval(this.timer);
     this.leaving = true;
   }
 }

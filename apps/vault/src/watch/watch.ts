@@ -22,7 +22,7 @@ type Looked = 'done' | 'elsewhere' | 'failed';
 
 /**
  * Notices what does not come: machines that fall silent, sessions that stop without a close, entries that were named and never sent. Looks again
- * and again, from facts in the database and the vault's clock alone; on its way it tells Readiness what it saw of the vault itself.
+ * and again, from facts in the database and the vault's clock alone; on its way it tells Readiness which logs take nothing.
  *
  * Any number of replicas may run one. There is no leader to lose: whoever looks at a team holds a lock for the length of the transaction and
  * others pass it by; what one has raised, the next finds, and the database takes no second (0301_silence.sql).
@@ -83,7 +83,6 @@ export class Watch implements OnApplicationBootstrap, BeforeApplicationShutdown 
     // Machines could not be heard either: they are given their time anew.
     if (now - this.lastLook > MISSED * patience.every) this.awake = now;
     this.lastLook = now;
-    await this.readiness.lookAtGuards();
     for (const { team } of teams) {
       if (this.stopped) return;
       this.metrics.looks.inc({
