@@ -22,5 +22,6 @@ RUN mkdir -p /var/lib/nd7 && chown node:node /var/lib/nd7 && chmod 0700 /var/lib
 USER node
 EXPOSE 4170
 STOPSIGNAL SIGTERM
-ENTRYPOINT ["node", "/app/apps/vault/bin/nd7-vault.js"]
+# The room for bodies: see infra/systemd/nd7-vault.service.
+ENTRYPOINT ["node", "--initial-old-space-size=256", "--max-semi-space-size=32", "/app/apps/vault/bin/nd7-vault.js"]
 CMD ["serve"]

@@ -25,11 +25,18 @@ const root = join(import.meta.dirname, '..', '..');
 const dir = mkdtempSync(join(tmpdir(), 'nd7-bench-ingest-'));
 chmodSync(dir, 0o755); // as root the server is another user, who has to reach its data here
 const undo = [];
+/** As infra/systemd/nd7-vault.service starts it. */
+const ROOM = ['--initial-old-space-size=256', '--max-semi-space-size=32'];
 
-/** What agents write: slices of source code, here of this repository's own. About 1,850 characters, so that an entry has about 2 KB. */
+/**
+ * What agents write: slices of source code, here of this repository's own. About 1,850 characters, so that an entry has about 2 KB. Always of as much source:
+ * how well a segment compresses (about 5 times) depends on how far slices overlap.
+ */
 const sources = globSources(join(root, 'libs'))
+  .sort()
   .map((file) => readFileSync(file, 'utf8'))
-  .join('');
+  .join('')
+  .slice(0, 1_187_000);
 const text = (seed) =>
   sources.slice((seed * 7919) % (sources.length - 2000), ((seed * 7919) % (sources.length - 2000)) + 1750);
 
@@ -211,7 +218,7 @@ try {
   };
   const url = env.ND7_VAULT_PUBLIC_URL;
   nd7('apps/vault/bin/nd7-vault.js', ['migrate'], env);
-  const service = spawn(process.execPath, [join(root, 'apps/vault/bin/nd7-vault.js'), 'serve'], {
+  const service = spawn(process.execPath, [...ROOM, join(root, 'apps/vault/bin/nd7-vault.js'), 'serve'], {
     env,
     stdio: 'ignore',
   });

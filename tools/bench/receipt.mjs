@@ -24,6 +24,8 @@ const root = join(import.meta.dirname, '..', '..');
 const dir = mkdtempSync(join(tmpdir(), 'nd7-bench-receipt-'));
 chmodSync(dir, 0o755); // as root the server is another user, who has to reach its data here
 const undo = [];
+/** As infra/systemd/nd7-vault.service starts it. */
+const ROOM = ['--initial-old-space-size=256', '--max-semi-space-size=32'];
 
 /** Grows one session; each segment is a few entries and a seal. */
 class Session {
@@ -87,7 +89,7 @@ try {
     ND7_HOME: join(dir, 'home'),
   };
   nd7('apps/vault/bin/nd7-vault.js', ['migrate'], env);
-  const service = spawn(process.execPath, [join(root, 'apps/vault/bin/nd7-vault.js'), 'serve'], {
+  const service = spawn(process.execPath, [...ROOM, join(root, 'apps/vault/bin/nd7-vault.js'), 'serve'], {
     env,
     stdio: 'ignore',
   });
