@@ -1,9 +1,12 @@
 // Programs inside the real boundary, on the real kernel: what they may, what they may not, and how a session ends.
-import { execFileSync, spawnSync } from 'node:child_process';
+import { execFileSync, spawn, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
 import {
   chmodSync,
+  closeSync,
   existsSync,
   mkdirSync,
+  openSync,
   readdirSync,
   readFileSync,
   readlinkSync,
@@ -12,6 +15,7 @@ import {
 } from 'node:fs';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
+import type { Duplex } from 'node:stream';
 import { encodePlan } from './plan.js';
 import { buildLaunchers, isAlive, Machine, until, USERS } from './session.fixture.js';
 
@@ -67,6 +71,9 @@ describe.each(USERS)('a session of %s', (who, user) => {
     );
     const { uid, gid } = user ?? { uid: process.geteuid?.(), gid: process.getegid?.() };
     const lines = stdout.split('\n');
+    // Nor does it see into the first process of the session, which belongs to the same user.
+    const looks = await machine.run('cat /proc/1/fd/3 /proc/1/environ /proc/1/cwd/. 2>&1');
+    expect(looks.stdout).toMatch(/^(.*Permission denied\n){3}$/);
     expect(lines.slice(0, 2)).toEqual([String(uid), String(gid)]);
     expect(lines.filter((line) => line.startsWith('Cap')).map((line) => line.split('\t')[1])).toEqual(
       Array(5).fill('0'.repeat(16)),
@@ -316,12 +323,55 @@ describe.each(USERS)('a session of %s', (who, user) => {
     session.clean();
   });
 
+  it('keeps no descriptor in its first process that it was started with', async () => {
+    // Node hands 5 and 6 to the launcher as a careless shell would.
+    const held = openSync(machine.file('held'), 'r');
+    const session = machine.prepare(['/bin/sleep', '1000']);
+    const child = spawn(machine.launcher, ['3'], {
+      stdio: ['ignore', 'ignore', 'ignore', 'pipe', 'ignore', held, held],
+      env: {},
+      ...user,
+    });
+    closeSync(held);
+    (child.stdio[3] as Duplex).write(encodePlan(session.plan));
+    await until('the program runs', () =>
+      descendants(child.pid as number).some((pid) => readFileSync(`/proc/${pid}/comm`, 'utf8') === 'sleep\n'),
+    );
+    const targets = [child.pid as number, ...descendants(child.pid as number)].flatMap((pid) =>
+      readdirSync(`/proc/${pid}/fd`).map((fd) => readlinkSync(`/proc/${pid}/fd/${fd}`)),
+    );
+    child.kill('SIGKILL');
+    await once(child, 'close');
+    expect(targets.filter((target) => target.includes('held'))).toEqual([]);
+    session.clean();
+  });
+
   it('writes no setting of the kernel; an ordinary user writes what is about its own processes', async () => {
     const { stdout } = await machine.run(
       'echo x > /proc/sys/kernel/core_pattern; echo 500 > /proc/self/oom_score_adj && echo own',
     );
     expect(stdout).toBe(who === 'root' ? '' : 'own\n');
   });
+});
+
+// Root on a machine that gives no user namespaces: a capability in place of one.
+(process.geteuid?.() === 0 ? it : it.skip)('holds without a user namespace too [root]', async () => {
+  const machine = new Machine(undefined);
+  try {
+    machine.file('.ssh/id', 'SECRET');
+    machine.hide('.ssh');
+    const script = `
+      grep CapEff /proc/self/status; cat ../.ssh/id; echo x > made && echo wrote; echo x > ../x; mount -t tmpfs t /tmp; umount ../.ssh
+      mknod b b 7 0; echo 1 > /proc/sys/vm/drop_caches; echo b > /proc/sysrq-trigger; chmod 600 ${machine.home}; su -c true nobody; cat /dev/kmsg`;
+    const { stdout, stderr, proofs } = await machine.run(script, { userNamespace: false });
+    expect(proofs.filter(({ verdict }) => verdict === 'broken')).toEqual([]);
+    expect(stdout.split('\n').slice(0, 2)).toEqual(['CapEff:\t0000000000000000', 'wrote']);
+    expect(stderr).not.toContain('SECRET');
+    for (const word of ['.ssh/id', '../x', '/tmp', 'mknod', 'drop_caches', 'sysrq-trigger', 'chmod', '/dev/kmsg'])
+      expect(stderr).toContain(word);
+  } finally {
+    machine.close();
+  }
 });
 
 it('works in the sanitized build', async () => {

@@ -5,6 +5,7 @@ import {
   copyFileSync,
   existsSync,
   mkdirSync,
+  readdirSync,
   realpathSync,
   rmSync,
   statSync,
@@ -54,6 +55,10 @@ export class PrepareError extends Error {
   }
 }
 
+const CANARY = '.canary-';
+/** No start takes so long. */
+const CANARY_MS = 60_000;
+
 const ARCHITECTURES: Partial<Record<NodeJS.Architecture, Architecture>> = { x64: 'x86_64', arm64: 'aarch64' };
 
 /**
@@ -77,7 +82,8 @@ export function prepare(input: SessionInput): Prepared {
       `the folder that you are in is hidden inside: ${cwd}`,
       'Change into the project, or allow the folder in your policy.',
     );
-  const canary = join(realpathSync(nd7Home), `.canary-${randomBytes(8).toString('hex')}`);
+  const canary = join(realpathSync(nd7Home), `${CANARY}${randomBytes(8).toString('hex')}`);
+  sweep(nd7Home);
   writeFileSync(canary, randomBytes(32), { mode: 0o600 });
   const plan: Plan = {
     userNamespace: input.userNamespace,
@@ -95,6 +101,15 @@ export function prepare(input: SessionInput): Prepared {
     selfTest: { canary, outside: outsideFolder(ruleset, built) },
   };
   return { plan, built, clean: () => rmSync(canary, { force: true }) };
+}
+
+/** Takes away canaries of starts that were killed. */
+function sweep(nd7Home: string): void {
+  for (const name of readdirSync(nd7Home).filter((entry) => entry.startsWith(CANARY))) {
+    const path = join(nd7Home, name);
+    if ((statSync(path, { throwIfNoEntry: false })?.mtimeMs ?? 0) < Date.now() - CANARY_MS)
+      rmSync(path, { force: true });
+  }
 }
 
 function layOut(ruleset: Ruleset, searched: string): void {

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -51,6 +52,8 @@ static void obey(pid_t agent, int control) {
 
 _Noreturn void init_run(const struct plan *plan, const struct targets *targets, int control, int gate) {
   view_build(plan);
+  /* Nobody inside may look into this process; after the maps, which only a dumpable one can write. */
+  if (prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) != 0) fail("session", "dumpable");
 
   sigset_t children, none;
   sigemptyset(&none);

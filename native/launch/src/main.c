@@ -2,6 +2,8 @@
 #define _GNU_SOURCE
 #include "launch.h"
 
+#include "kernel.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -38,6 +40,19 @@ static unsigned char *read_plan(int fd, size_t *length) {
   return bytes;
 }
 
+/* The first process of the session lives as long as it does: it keeps nothing that the front happened to have open. */
+static void close_others(int plan, bool has_channel) {
+  unsigned from = 3;
+  const int first = has_channel && PLAN_CHANNEL < plan ? PLAN_CHANNEL : plan, second = has_channel && PLAN_CHANNEL > plan ? PLAN_CHANNEL : plan;
+  const int kept[] = {first, second};
+  for (size_t i = 0; i < 2; i++) {
+    const unsigned keep = (unsigned)kept[i];
+    if (keep > from && syscall(NR_CLOSE_RANGE, from, keep - 1, 0) != 0) fail("descriptors", "close_range");
+    if (keep >= from) from = keep + 1;
+  }
+  if (syscall(NR_CLOSE_RANGE, from, ~0u, 0) != 0) fail("descriptors", "close_range");
+}
+
 static void pair(int ends[2]) {
   if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0) fail("session", "socketpair");
 }
@@ -68,6 +83,8 @@ int main(int argc, char **argv) {
   if (wrong != NULL) refuse_plan(wrong);
 
   if (plan.port_count > 0 && (fstat(PLAN_CHANNEL, &s) != 0 || !S_ISSOCK(s.st_mode) || fcntl(PLAN_CHANNEL, F_SETFD, FD_CLOEXEC) != 0)) fail("listeners", "there is no channel to hand them out on");
+
+  close_others(fd, plan.port_count > 0);
 
   struct targets targets = {0};
   struct attempt outside[ATTEMPTS] = {0};
