@@ -54,6 +54,8 @@ export interface HeartStatus {
 /** A machine with something to do is heard again within this time, milliseconds. */
 export const HEARTBEAT_MS = 60_000;
 const SOON_MS = 1_000;
+/** So often it looks again where something is still under way. */
+const MORE_LOOKS = 3;
 /** A host that lost so much time to suspension says so. */
 const SLEPT_MS = 15_000;
 /** A recorder that is told to stop waits no longer for the vault. */
@@ -70,6 +72,7 @@ export class Heart {
   #timer: ReturnType<typeof setTimeout> | undefined;
   /** When the timer fires, ms of `performance.now()`. */
   #due = Infinity;
+  #looks = 0;
   #turn: Promise<unknown> = Promise.resolve();
   #last: number | undefined;
   #ran: { up: number; awake: number } | undefined;
@@ -99,6 +102,7 @@ export class Heart {
   /** There may be nothing to do any more: looks soon, and announces it. */
   settle(): void {
     const isResting = this.#timer === undefined && this.#away !== undefined;
+    this.#looks = MORE_LOOKS;
     if (!isResting) this.#schedule(this.options.soonMs ?? SOON_MS, true);
   }
 
@@ -150,8 +154,12 @@ export class Heart {
   /** Beats. With `instead`, when the next heartbeat was due, only where there is nothing to do; else that one comes as it was due. */
   async #tick(instead: number | undefined): Promise<void> {
     if (instead !== undefined) {
-      if (!(await this.#isIdle()))
-        return this.#schedule(instead === Infinity ? this.#pause() : Math.max(0, instead - performance.now()));
+      if (!(await this.#isIdle())) {
+        this.#schedule(instead === Infinity ? this.#pause() : Math.max(0, instead - performance.now()));
+        // What is under way may be done in a moment, and nobody tells of that.
+        if (this.#looks-- > 0) this.#schedule(5 * (this.options.soonMs ?? SOON_MS), true);
+        return;
+      }
       if (this.#away === 'idle') return; // announced meanwhile
     }
     const isTaken = await this.#beat();

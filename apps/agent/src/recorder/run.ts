@@ -45,6 +45,7 @@ export async function runRecorder(root: string, { heartbeatMs }: { heartbeatMs?:
   // What an earlier recorder left is taken up before anything new: entries keep their order.
   await recorder.recover();
   for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const) process.on(signal, () => stopped.now());
+  const rest = new Rest();
   // Shipping brings a vault's client and a compressor with it: only an enrolled machine loads them, also one enrolled while this runs.
   let enrolment: string | undefined;
   const shipping = async (): Promise<void> => {
@@ -53,13 +54,14 @@ export async function runRecorder(root: string, { heartbeatMs }: { heartbeatMs?:
     enrolment = now;
     if (now === undefined) return recorder.ship(undefined);
     const { shipLoop } = await import('./ship-wiring.js');
-    const parts = { home, machine, clock: systemClock, random: systemRandom, host: recorder, warn };
+    // What is sent after the last hook is work too, and so is the heartbeat that announces rest.
+    const onWork = (): void => rest.touch();
+    const parts = { home, machine, clock: systemClock, random: systemRandom, host: recorder, warn, onWork };
     recorder.ship(shipLoop({ ...parts, ...(heartbeatMs !== undefined && { heartbeatMs }) }));
   };
   let turn = Promise.resolve();
   const ships = (): Promise<void> =>
     (turn = turn.then(shipping).catch((error: unknown) => warn(`shipping is off: ${String(error)}`)));
-  const rest = new Rest();
   const server = await listen(home.root, async (request, peer) => {
     rest.touch();
     if (request.op === 'stop') {

@@ -51,6 +51,8 @@ export interface ShipParts {
   warn(line: string): void;
   /** Between heartbeats, milliseconds. */
   heartbeatMs?: number;
+  /** Told after each heartbeat and each shipment. */
+  onWork?(): void;
 }
 
 /**
@@ -78,7 +80,10 @@ export function shipLoop(parts: ShipParts): ShipLoop | undefined {
       return new LogSource(home, session, host);
     },
     onAlarm: (session, alarm) => note(session, { reason: alarm.code, detail: alarm.text }),
-    onShipped: () => heart.settle(),
+    onShipped: () => {
+      heart.settle();
+      parts.onWork?.();
+    },
     onFailure: (session, error) => {
       warn(`shipping ${session} has stopped: ${error.message}`);
       if (isOfTheLog(error.code))
@@ -99,7 +104,10 @@ export function shipLoop(parts: ShipParts): ShipLoop | undefined {
     clock,
     random,
     sessions: async () => withUnshipped(await host.open()),
-    onBeat: (status) => keepHeartbeat(home.root, status),
+    onBeat: (status) => {
+      keepHeartbeat(home.root, status);
+      parts.onWork?.();
+    },
     ...(heartbeatMs !== undefined && { intervalMs: heartbeatMs }),
   });
   for (const { session, head } of listSessions(home))
