@@ -82,13 +82,18 @@ async function ask(questions: Question[]): Promise<Verdict[]> {
     async ([url, all]) => {
       const { policy } = window as unknown as Holder;
       const worker = new Worker(policy.createScriptURL(url));
+      const lost = new Promise<never>((_, fail) => {
+        worker.onerror = (event) => {
+          fail(new Error(`the worker could not be run: ${event.message}`));
+        };
+      });
       const bytes = (base64: string) => Uint8Array.from(atob(base64), (c) => c.charCodeAt(0));
       const waiting = new Map<number, (value: unknown) => void>();
       worker.onmessage = (event: MessageEvent<{ id: number; tell: string; value?: unknown; message?: string }>) => {
         if (event.data.tell === 'done') waiting.get(event.data.id)?.(event.data.value);
         if (event.data.tell === 'failed') waiting.get(event.data.id)?.({ failed: event.data.message });
       };
-      const verdicts = await Promise.all(
+      const answers = Promise.all(
         all.map(async (question, id) => {
           const done = new Promise((resolve) => waiting.set(id, resolve));
           const input = {
@@ -129,6 +134,7 @@ async function ask(questions: Question[]): Promise<Verdict[]> {
           };
         }),
       );
+      const verdicts = await Promise.race([answers, lost]);
       worker.terminate();
       return verdicts;
     },

@@ -22,7 +22,12 @@ export function ForkDrawing({ a, b, count }: { a: ForkClaim; b: ForkClaim; count
     `M${String(joint)} ${String(MIDDLE)}C${String(joint + 34)} ${String(MIDDLE)} ${String(joint + 16)} ${String(y)} ${String(split)} ${String(y)}H${String(end)}`;
   const label = `Fork: ${agree === 0 ? 'both begin with the genesis link of the session' : `the claims agree up to ${String(agree)} entries`}; after ${String(count)} entries history A has the hash ${shortHash(at(a, count))}, history B ${shortHash(at(b, count))}.`;
   return (
-    <div className={css.drawing} tabIndex={0} role="group" aria-label="Where the two histories part, drawn">
+    <div
+      className={cx('scrolls', css.drawing)}
+      tabIndex={0}
+      role="group"
+      aria-label="Where the two histories part, drawn"
+    >
       <svg
         width={WIDTH}
         height={HEIGHT}

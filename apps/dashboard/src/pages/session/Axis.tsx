@@ -46,7 +46,13 @@ export function TimeAxis(props: {
       : `${seconds.format(at)}.${String(at % 1000).padStart(3, '0')}`;
   };
   return (
-    <div className={css.box} ref={box} tabIndex={0} role="group" aria-label="Whole session on a time axis">
+    <div
+      className={cx('scrolls', css.box)}
+      ref={box}
+      tabIndex={0}
+      role="group"
+      aria-label="Whole session on a time axis"
+    >
       <svg
         width={width}
         height={bottom + 18}

@@ -26,7 +26,7 @@ export function ProofDrawing({
   const rail = provenClass(proof, 'inclusion', 'rail');
   const label = `Inclusion proof of leaf ${String(proof.index)} in a tree of ${String(proof.size)}: ${String(last)} hashes from leaf to root; step ${String(step)} is shown. The table below tells the same.`;
   return (
-    <div className={css.box} tabIndex={0} role="group" aria-label="Inclusion proof, drawn">
+    <div className={cx('scrolls', css.box)} tabIndex={0} role="group" aria-label="Inclusion proof, drawn">
       <svg
         width={width}
         height={HEIGHT}
