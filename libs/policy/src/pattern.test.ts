@@ -77,10 +77,20 @@ describe('foldName', () => {
     ['.cl\u0041ude', '.claude'],
     ['\u017fettings.json', 'settings.json'],
     ['.\u212Airo', '.kiro'],
+    ['\u1e9e', 'ss'],
     ['. ', '. '],
     ['', ''],
   ])('takes %j for %j', (name, folded) => {
     expect(foldName(name)).toBe(folded);
+  });
+
+  it('is its own fold, for every character there is', () => {
+    const odd: string[] = [];
+    for (let code = 1; code <= 0x10ffff; code++) {
+      const name = `a${String.fromCodePoint(code)}b`;
+      if (foldName(foldName(name)) !== foldName(name)) odd.push(name);
+    }
+    expect(odd).toEqual([]);
   });
 
   it('is its own fold, and does not see case', () => {

@@ -15,6 +15,17 @@ const IGNORED = /[\u200C-\u200F\u202A-\u202E\u206A-\u206F\uFEFF]/g;
  * form, no case, no dots or blanks at the end (NTFS drops them), no `::$INDEX_ALLOCATION` or other stream.
  */
 export function foldName(name: string): string {
+  let folded = name;
+  // Some letters fold in two steps (U+1E9E, then ß, then ss).
+  for (let step = 0; step < 4; step++) {
+    const next = foldOnce(folded);
+    if (next === folded) break;
+    folded = next;
+  }
+  return folded;
+}
+
+function foldOnce(name: string): string {
   const folded = name.replace(IGNORED, '').normalize('NFKC').toUpperCase().toLowerCase().normalize('NFKC');
   return withoutTail(folded.replace(/(?<=.):.*$/s, ''));
 }
