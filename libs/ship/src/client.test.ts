@@ -1,7 +1,7 @@
 import { generateKeyPair, systemClock, systemRandom } from '@nd7/signing';
 import { createServer, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { VaultClient, VaultError } from './index.js';
+import { isShipError, isVaultError, VaultClient, VaultError } from './index.js';
 import { backOff, pause, retrying } from './retry.js';
 
 const machine = generateKeyPair();
@@ -144,6 +144,20 @@ test('no answer in time, a dead connection, nobody there: unreachable', async ()
       )
     ).message,
   ).toMatch(/ECONNREFUSED|bad port/);
+});
+
+test('an error of another copy of this module is known by its name, whatever is done with it', async () => {
+  // A second copy of a class is another class: `instanceof` alone took a 404 of its own vault for an unknown error once.
+  const copy = (await import(`./error.js?copy=${String(Date.now())}`)) as typeof import('./error.js');
+  const unknown = new copy.VaultError('not-found', 404, 'no entry of this session');
+  expect(unknown instanceof VaultError).toBe(false);
+  expect(isVaultError(unknown)).toBe(true);
+  expect(isShipError(new copy.ShipError('fork', 'x'))).toBe(true);
+  expect([isVaultError(new Error('x')), isVaultError(undefined), isShipError(null)]).toEqual([false, false, false]);
+  let tries = 0;
+  const busy = (): Promise<never> => Promise.reject(new copy.VaultError('busy', 503, String((tries += 1))));
+  const plan = { attempts: 3, baseMs: 1, capMs: 1 };
+  await expect(retrying(busy, plan, systemRandom, () => Promise.resolve())).rejects.toThrow('3');
 });
 
 test('without a machine only enrolment can be asked', async () => {

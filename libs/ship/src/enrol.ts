@@ -4,7 +4,7 @@ import { checkReceiptItself } from '@nd7/receipt';
 import { enrolMessage } from '@nd7/segment';
 import { createKeyFile, loadKeyFile, sha256Hex, SigningError, verifySignatures, type KeyPair } from '@nd7/signing';
 import { isOrigin, parsePolicy, parseVkey } from '@nd7/tlog';
-import { type EnrolAnswer, type Enrolment, parseEnrolmentToken } from '@nd7/vault-api';
+import { type EnrolAnswer, type Enrolment, EnrolRequest, parseEnrolmentToken } from '@nd7/vault-api';
 import { join } from 'node:path';
 import { VaultClient } from './client.js';
 import { makeFolder, replaceFile } from './disk.js';
@@ -46,7 +46,7 @@ export function nameHash(secret: string, name: string): string {
 
 /**
  * Enrols this machine at a vault: the token's hash says which verifier key the vault must show before it is shown the secret; the machine key is made
- * where there is none; what is pinned goes to `vault.json`. Throws ShipError (`bad-token`, `wrong-vault`, `insecure-url`, `enrolled`, `bad-receipt`),
+ * where there is none; what is pinned goes to `vault.json`. Throws ShipError (`bad-token`, `bad-name`, `wrong-vault`, `insecure-url`, `enrolled`, `bad-receipt`),
  * VaultError, SigningError. Nothing is written before the vault has said yes, the machine key excepted.
  */
 export async function enrol(options: EnrolOptions): Promise<Enrolled> {
@@ -56,6 +56,11 @@ export async function enrol(options: EnrolOptions): Promise<Enrolled> {
     throw new ShipError(
       'bad-token',
       'this is no enrolment token: it has the form nd7e1_<43 characters>_<64 hex digits>, without spaces; ask for a new one',
+    );
+  if (!EnrolRequest.shape.name.safeParse(name).success)
+    throw new ShipError(
+      'bad-name',
+      `${JSON.stringify(name.slice(0, 40))} cannot be this machine's name: give 1 to 128 characters that neither begin nor end with a space (--name)`,
     );
   const url = vaultUrl(options.url, options.insecure === true);
   const present = readVaultFile(home);
@@ -71,7 +76,7 @@ export async function enrol(options: EnrolOptions): Promise<Enrolled> {
       throw new VaultError(
         'bad-enrolment',
         404,
-        `${url} does not know this enrolment token: it was used, has expired, or is another vault's`,
+        `${url} does not know this enrolment token: it was used, has expired, or is another vault's. Ask the team's admin for a new one (nd7-vault enrolment create)`,
       );
     throw error;
   });

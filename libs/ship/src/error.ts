@@ -3,16 +3,18 @@ import type { ProblemCode } from '@nd7/vault-api';
 /**
  * Why shipping cannot go on until a person has looked. Nothing is lost or forgotten by any of them: log, outbox and receipts stay as they are.
  *
- * `bad-token`, `wrong-vault`, `insecure-url`, `enrolled`, `not-enrolled`: enrolment. `bad-receipt`: the vault gave something that is no receipt for what was
+ * `bad-token`, `bad-name`, `wrong-vault`, `insecure-url`, `enrolled`, `not-enrolled`: enrolment. `wrong-key`: the machine's key is not the one it was enrolled with. `bad-receipt`: the vault gave something that is no receipt for what was
  * sent. `fork`, `disagrees`: the vault holds another history of this session. `log-behind`: it holds more than this log has. `log-broken`: the log's own chain
  * does not hold. `refused`: the vault takes neither this machine nor these entries. `bad-answer`: it does not speak the protocol. `io`: the disk.
  */
 export type ShipCode =
   | 'bad-token'
+  | 'bad-name'
   | 'wrong-vault'
   | 'insecure-url'
   | 'enrolled'
   | 'not-enrolled'
+  | 'wrong-key'
   | 'bad-receipt'
   | 'fork'
   | 'disagrees'

@@ -161,6 +161,13 @@ test('a log that cannot be opened is tried again', async () => {
   expect((await ship.flush(['s-1']))['s-1']).toMatchObject({ state: 'shipped' });
 }, 30_000);
 
+test('a machine that signs with another key than it was enrolled with is told before anything is sent', () => {
+  expect(() => loop({ signer: generateKeyPair() })).toThrow(
+    expect.objectContaining({ code: 'wrong-key', message: expect.stringContaining('keys/machine.key') as string }),
+  );
+  expect(vault.puts).toEqual([]);
+});
+
 test('alarms are told with their session', async () => {
   const alarms: [string, Alarm][] = [];
   const log = record('s-1');

@@ -8,7 +8,7 @@ import { ShipError, isShipError } from './error.js';
 import { backOff, pause, type RetryPlan, type Sleep } from './retry.js';
 import type { Alarm, ShipReport } from './report.js';
 import { Shipper } from './shipper.js';
-import { trustOf, type VaultFile } from './vault-file.js';
+import { checkKey, trustOf, type VaultFile } from './vault-file.js';
 
 export interface ShipLoopOptions {
   /** `$ND7_HOME`. */
@@ -75,6 +75,7 @@ export class ShipLoop {
 
   constructor(private readonly options: ShipLoopOptions) {
     const { vault, signer, clock, random, timeoutMs } = options;
+    checkKey(vault, signer);
     const access = { machine: vault.machine, token: vault.token, signer };
     this.#client = new VaultClient({
       url: vault.url,

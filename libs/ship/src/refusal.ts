@@ -34,7 +34,7 @@ export function refusalOf(error: VaultError, session: string): ShipError {
 }
 
 const HINTS: Partial<Record<VaultError['code'], string>> = {
-  unauthorized: 'Enrol this machine again: nd7 enrol URL TOKEN',
+  unauthorized: 'nd7 enrol URL TOKEN --replace does that; what is not shipped is kept here',
   revoked: "Ask the team's admin; what is not shipped is kept here",
   'bad-request-signature': 'The key in keys/machine.key is not the one this machine was enrolled with',
   'too-large': 'The segment is larger than the vault takes',

@@ -1,6 +1,6 @@
 import { isHex } from '@nd7/entry';
 import type { Trust } from '@nd7/receipt';
-import { isOrigin, parsePolicy, parseVkey } from '@nd7/tlog';
+import { isOrigin, parsePolicy, parseVkey, type Signer } from '@nd7/tlog';
 import { join } from 'node:path';
 import { readText, replaceFile } from './disk.js';
 import { ShipError } from './error.js';
@@ -49,6 +49,13 @@ export function readVaultFile(home: string): VaultFile | undefined {
 /** Writes `vault.json`, 0600, whole or not at all. */
 export function writeVaultFile(home: string, vault: VaultFile): void {
   replaceFile(join(home, 'vault.json'), `${JSON.stringify(vault, MEMBERS as unknown as string[], 2)}\n`);
+}
+
+/** Throws ShipError `wrong-key` where a machine signs with another key than it was enrolled with: a vault takes nothing from it. */
+export function checkKey(vault: Pick<VaultFile, 'machine' | 'url'>, signer: Pick<Signer, 'publicKey'>): void {
+  if (signer.publicKey === vault.machine) return;
+  const text = `keys/machine.key is ${signer.publicKey.slice(0, 12)}…, and this machine was enrolled at ${vault.url} with ${vault.machine.slice(0, 12)}…: put that key back from a copy, or enrol anew with \`nd7 enrol URL TOKEN --replace\``;
+  throw new ShipError('wrong-key', text);
 }
 
 /** Whom an enrolled machine believes: the pinned key, and the pinned policy's quorum. */

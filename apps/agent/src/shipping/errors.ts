@@ -2,7 +2,7 @@ import { isVaultError, isShipError } from '@nd7/ship';
 import { CliError } from '../cli/io.js';
 
 /** Codes that a changed command line mends. */
-const USAGE = new Set(['bad-token', 'insecure-url', 'not-enrolled', 'enrolled']);
+const USAGE = new Set(['bad-token', 'bad-name', 'insecure-url', 'not-enrolled', 'enrolled']);
 
 /** What shipping and enrolment throw, as the command line reports it. */
 export function asCliError(error: unknown): unknown {

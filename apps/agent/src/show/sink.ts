@@ -1,6 +1,6 @@
 // Where an export goes: a new folder, or a tar archive.
 import { once } from 'node:events';
-import { createWriteStream, mkdirSync, rmSync } from 'node:fs';
+import { createWriteStream, existsSync, mkdirSync, rmSync } from 'node:fs';
 import { open } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import type { Writable } from 'node:stream';
@@ -19,7 +19,7 @@ export interface Sink {
 /** A folder that is made for it; one that exists is refused, so that nothing of two exports is mixed. */
 export function folderSink(folder: string): Sink {
   try {
-    mkdirSync(dirname(folder), { recursive: true });
+    makeParents(dirname(folder));
     mkdirSync(folder, { mode: 0o700 });
   } catch (error) {
     const exists = (error as NodeJS.ErrnoException).code === 'EEXIST';
@@ -46,6 +46,13 @@ export function folderSink(folder: string): Sink {
   };
 }
 
+/** Not mkdir's `recursive`: where the file system makes no folders (/proc), Node goes up and down for ever. */
+function makeParents(folder: string): void {
+  if (existsSync(folder)) return;
+  makeParents(dirname(folder));
+  mkdirSync(folder);
+}
+
 /** A tar archive in a new file, or on `stream`. All names go below `root`. */
 export function tarSink(path: string | Writable, root: string, time: number): Sink {
   const isFile = typeof path === 'string';
@@ -55,7 +62,9 @@ export function tarSink(path: string | Writable, root: string, time: number): Si
     failed =
       (error as NodeJS.ErrnoException).code === 'EEXIST'
         ? new CliError(2, `${String(path)} is there already`, 'name another file')
-        : error;
+        : isFile
+          ? new CliError(1, `${path} cannot be written: ${error.message}`)
+          : error;
   });
   const write = async (bytes: Uint8Array) => {
     if (failed) throw failed;
