@@ -142,7 +142,7 @@ const ELSEWHERE: Record<string, string[]> = {
   ],
   'nd7 verify --all': ['unread', 'message'],
   'nd7 show': ['log', 'missing', 'differs'],
-  'nd7 ship': ['pending', 'failed', 'code', 'text', 'retry_after_ms'],
+  'nd7 ship': ['pending', 'failed', 'code', 'text', 'retry_after_ms', 'continued_as'],
   'nd7-vault check': ['fault', 'at', 'what'],
 };
 
