@@ -52,6 +52,13 @@ describe('the tree', () => {
     expect(sources.filter((file) => /\b(TODO|FIXME|XXX|HACK)\b/.test(text(file)))).toEqual([]);
   });
 
+  it('has one decision a number', () => {
+    const pages = files.filter((file) => /^docs\/adr\/\d/.test(file));
+    const numbers = pages.map((file) => file.slice('docs/adr/'.length).split('-', 1)[0]);
+    expect(numbers).toEqual([...new Set(numbers)]);
+    for (const [i, file] of pages.entries()) expect(text(file)).toMatch(new RegExp(`^# ${numbers[i] ?? ''} · `));
+  });
+
   it('has documents whose links lead somewhere', () => {
     const broken: string[] = [];
     for (const file of files.filter((name) => name.endsWith('.md') && !DATA.test(name))) {
