@@ -1,8 +1,9 @@
 import { spawn, spawnSync } from 'node:child_process';
-import { closeSync, existsSync, mkdirSync, mkdtempSync, openSync, rmSync, writeFileSync } from 'node:fs';
+import { closeSync, existsSync, mkdirSync, mkdtempSync, openSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { connect, createServer, type Server, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import type { Writable } from 'node:stream';
 import {
   isAlive,
   KernelError,
@@ -172,11 +173,17 @@ describe('processes', () => {
   it('are not alive once they have ended, nor while nobody has asked for their end', async () => {
     const done = spawnSync('true');
     expect(isAlive(done.pid)).toBe(false);
-    // The shell starts a child that ends at once and never waits for it: a zombie.
-    const sh = spawn('sh', ['-c', 'true & echo $!; exec sleep 60'], { stdio: ['ignore', 'pipe', 'inherit'] });
+    // The child ends when the pipe does, which is after the shell has become a program that never waits for it: a zombie.
+    const sh = spawn('sh', ['-c', 'cat <&3 >/dev/null & echo $!; exec sleep 60 3<&-'], {
+      stdio: ['ignore', 'pipe', 'inherit', 'pipe'],
+    });
     const pid = Number(
-      await new Promise<string>((resolve) => sh.stdout.once('data', (d: Buffer) => resolve(d.toString()))),
+      await new Promise<string>((resolve) => sh.stdout?.once('data', (d: Buffer) => resolve(d.toString()))),
     );
+    const name = (): string => readFileSync(`/proc/${String(sh.pid)}/comm`, 'utf8').trim();
+    while (name() !== 'sleep') await new Promise((r) => setTimeout(r, 10));
+    expect(isAlive(pid)).toBe(true);
+    (sh.stdio[3] as Writable).end();
     for (let i = 0; i < 3000 && processFacts(pid)?.state !== 'Z'; i++) await new Promise((r) => setTimeout(r, 10));
     expect(processFacts(pid)?.state).toBe('Z');
     expect(isAlive(pid)).toBe(false);
