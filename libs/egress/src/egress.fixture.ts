@@ -2,6 +2,7 @@
 // of those ends at a server here. Everything else (parsing, deciding, sockets) is the real thing.
 import { once } from 'node:events';
 import { connect, createServer, type AddressInfo, type Server, type Socket } from 'node:net';
+import { connect as tlsConnect, createServer as createTls, type TLSSocket } from 'node:tls';
 import type { HostRule, NetworkRules, Source } from '@nd7/policy';
 import type { EgressDecision } from './decision.js';
 import { Egress, type EgressOptions } from './proxy.js';
@@ -27,6 +28,19 @@ export const PSK = {
   maxVersion: 'TLSv1.2',
   pskCallback: () => ({ identity: 'test', psk: Buffer.alloc(16, 7) }),
 } as const;
+
+export function tlsEcho(): Server {
+  return createTls({ ...PSK, pskCallback: () => Buffer.alloc(16, 7) }, (socket) => {
+    socket.pipe(socket).on('error', () => undefined);
+  });
+}
+
+/** TLS over a tunnel that is open. */
+export async function tlsThrough(socket: Socket, servername: string): Promise<TLSSocket> {
+  const secure = tlsConnect({ socket, servername, ...PSK, checkServerIdentity: () => undefined });
+  await once(secure, 'secureConnect');
+  return secure;
+}
 
 export class TestNet {
   rules: NetworkRules = { hosts: [], bounds: [], listen: [], loopback: [], credentials: [] };
@@ -111,6 +125,11 @@ export class TestNet {
         return { socket, answer: answer.slice(0, end + 4) };
       }
     }
+  }
+
+  /** Asks for a tunnel. */
+  tunnel(authority: string, extra = ''): Promise<{ socket: Socket; answer: string }> {
+    return this.ask(`CONNECT ${authority} HTTP/1.1\r\nHost: ${authority}\r\n${extra}\r\n`);
   }
 
   /** Says bytes to the proxy and returns all it answers until it ends or has been silent for a while. */

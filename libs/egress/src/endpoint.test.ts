@@ -3,7 +3,7 @@ import type { Credential } from '@nd7/policy';
 import { once } from 'node:events';
 import { request, type IncomingMessage } from 'node:http';
 import { createServer as createHttps } from 'node:https';
-import { createServer } from 'node:net';
+import { connect, createServer } from 'node:net';
 import { buffer } from 'node:stream/consumers';
 import type { TLSSocket } from 'node:tls';
 import { PSK, rule, SOURCE, TestNet } from './egress.fixture.js';
@@ -103,6 +103,21 @@ describe('an endpoint', () => {
     net.names.set('api.example.com', ['169.254.169.254']);
     expect(await ask()).toMatch(/^403 nd7: .*link-local|metadata/);
     expect([seen, net.dialled]).toEqual([[], []]);
+  });
+
+  it('counts among the connections that are taken at once', async () => {
+    await net.stop();
+    net = await new TestNet().start({ most: 4 });
+    const listener = createServer();
+    net.egress.serveEndpoint(listener, CREDENTIAL, () => Promise.resolve('sk-real'));
+    port = await net.listen(listener);
+    const crowd = Array.from({ length: 50 }, () =>
+      connect(port, '127.0.0.1')
+        .on('error', () => undefined)
+        .resume(),
+    );
+    await Promise.all(crowd.slice(20).map((socket) => once(socket, 'close')));
+    for (const socket of crowd) socket.destroy();
   });
 
   it('tells that the host cannot be reached', async () => {

@@ -1,6 +1,6 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import { Agent, request, type AgentOptions } from 'node:https';
-import type { Server as Listener, Socket } from 'node:net';
+import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { connect as tlsConnect, type ConnectionOptions } from 'node:tls';
 import type { Credential } from '@nd7/policy';
@@ -55,11 +55,9 @@ export class Endpoint {
       );
   }
 
-  serve(listener: Listener): void {
-    listener.on('connection', (socket: Socket) => {
-      this.#egress.track(socket);
-      this.#server.emit('connection', socket);
-    });
+  /** Takes a connection over. */
+  take(socket: Socket): void {
+    this.#server.emit('connection', socket);
   }
 
   close(): void {

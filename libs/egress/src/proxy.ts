@@ -1,3 +1,4 @@
+import { createHash, timingSafeEqual } from 'node:crypto';
 import { lookup } from 'node:dns/promises';
 import type { Server, Socket } from 'node:net';
 import type { ConnectionOptions } from 'node:tls';
@@ -17,7 +18,7 @@ export interface EgressOptions {
   record: (decision: EgressDecision) => Promise<void>;
   /** Secret that every request must show (HTTP Basic or SOCKS password of the user `nd7`); absent where only the session can reach the listener. */
   token?: string;
-  /** Connections at once, more are closed unheard (1024). */
+  /** Connections from inside at once, over all listeners; more are closed unheard (1024). */
   most?: number;
   /** How long a client may take to say what it wants, and a server to accept (10 s each). */
   patienceMs?: number;
@@ -39,6 +40,7 @@ export class Egress {
   readonly #http: HttpFront;
   readonly #endpoints: Endpoint[] = [];
   readonly #open = new Set<Socket>();
+  #inside = 0;
 
   constructor(options: EgressOptions) {
     this.#options = options;
@@ -49,21 +51,14 @@ export class Egress {
 
   /** Serves a listener: HTTP proxy requests and SOCKS5 on the same port. The listener may come from another network namespace. */
   serve(listener: Server): void {
-    listener.on('connection', (socket: Socket) => {
-      if (this.#open.size >= (this.#options.most ?? 1024)) {
-        socket.destroy();
-        return;
-      }
-      this.track(socket);
-      void this.#greet(socket);
-    });
+    this.#accept(listener, (socket) => void this.#greet(socket));
   }
 
   /** Serves a listener inside the session that stands for a credential's host (`way: endpoint`). */
   serveEndpoint(listener: Server, credential: Credential, read: ReadSecret): void {
     const endpoint = new Endpoint(this, credential, read, this.#options.tls ?? {});
     this.#endpoints.push(endpoint);
-    endpoint.serve(listener);
+    this.#accept(listener, (socket) => endpoint.take(socket));
   }
 
   /** Ends every connection; the listeners are the caller's to close. */
@@ -75,7 +70,9 @@ export class Egress {
 
   /** Whether a program has shown the session's token; true where none is asked for. */
   isAdmitted(token: string | undefined): boolean {
-    return this.token === undefined || token === this.token;
+    if (this.token === undefined) return true;
+    const [shown, held] = [token ?? '', this.token].map((text) => createHash('sha256').update(text).digest());
+    return timingSafeEqual(shown as Buffer, held as Buffer);
   }
 
   /** Decides and records. Throws a Refusal, which has been recorded. */
@@ -112,7 +109,7 @@ export class Egress {
   /** Dials what was admitted. Throws Unreachable. */
   async dial({ target, addresses }: Admitted): Promise<Socket> {
     const socket = await dial(target, addresses, this.#options.connect ?? directly, this.patienceMs);
-    this.track(socket);
+    this.#track(socket);
     return socket;
   }
 
@@ -135,7 +132,21 @@ export class Egress {
     }
   }
 
-  track(socket: Socket): void {
+  /** Hands on each connection from inside, as long as there are not too many. */
+  #accept(listener: Server, take: (socket: Socket) => void): void {
+    listener.on('connection', (socket: Socket) => {
+      if (this.#inside >= (this.#options.most ?? 1024)) {
+        socket.destroy();
+        return;
+      }
+      this.#inside++;
+      socket.once('close', () => this.#inside--);
+      this.#track(socket);
+      take(socket);
+    });
+  }
+
+  #track(socket: Socket): void {
     this.#open.add(socket);
     socket.setNoDelay(true);
     socket.on('error', () => socket.destroy());

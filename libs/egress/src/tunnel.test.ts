@@ -1,10 +1,9 @@
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { once } from 'node:events';
-import { createServer as createHttp, request, type IncomingMessage } from 'node:http';
-import { createServer, type Socket } from 'node:net';
+import { createServer } from 'node:net';
 import { buffer } from 'node:stream/consumers';
-import { connect as tlsConnect, createServer as createTls, type TLSSocket } from 'node:tls';
-import { PSK, rule, SOURCE, TestNet } from './egress.fixture.js';
+import { connect as tlsConnect } from 'node:tls';
+import { PSK, rule, SOURCE, TestNet, tlsEcho, tlsThrough } from './egress.fixture.js';
 
 let net: TestNet;
 beforeEach(async () => {
@@ -12,25 +11,11 @@ beforeEach(async () => {
 });
 afterEach(() => net.stop());
 
-const tlsEcho = () =>
-  createTls({ ...PSK, pskCallback: () => Buffer.alloc(16, 7) }, (socket) => {
-    socket.pipe(socket).on('error', () => undefined);
-  });
-
-const connectThrough = (authority: string, extra = ''): Promise<{ socket: Socket; answer: string }> =>
-  net.ask(`CONNECT ${authority} HTTP/1.1\r\nHost: ${authority}\r\n${extra}\r\n`);
-
-async function tlsThrough(socket: Socket, servername: string): Promise<TLSSocket> {
-  const secure = tlsConnect({ socket, servername, ...PSK, checkServerIdentity: () => undefined });
-  await once(secure, 'secureConnect');
-  return secure;
-}
-
 describe('a tunnel', () => {
   it('carries TLS to the host that a rule names, and the decision stands before it', async () => {
     await net.host('api.example.com', 443, tlsEcho());
     net.rules.hosts.push(rule('api.example.com', { ports: { from: 443, to: 443 } }));
-    const { socket, answer } = await connectThrough('API.example.com:443');
+    const { socket, answer } = await net.tunnel('API.example.com:443');
     expect(answer).toMatch(/^HTTP\/1\.1 200 /);
     expect(net.decisions).toEqual([
       {
@@ -58,7 +43,7 @@ describe('a tunnel', () => {
       createServer((socket) => socket.on('data', (chunk) => heard.push(chunk))),
     );
     net.rules.hosts.push(rule('api.example.com'));
-    const { socket } = await connectThrough('api.example.com:443');
+    const { socket } = await net.tunnel('api.example.com:443');
     const secure = tlsConnect({ socket, servername: 'evil.example.net', ...PSK });
     await expect(once(secure, 'secureConnect')).rejects.toBeDefined();
     expect(net.decisions.at(-1)).toMatchObject({ allowed: false, reason: 'other-name', host: 'api.example.com' });
@@ -76,7 +61,7 @@ describe('a tunnel', () => {
       createServer((socket) => socket.on('error', () => undefined)),
     );
     net.rules.hosts.push(rule('api.example.com'));
-    const { socket } = await connectThrough('api.example.com:22');
+    const { socket } = await net.tunnel('api.example.com:22');
     if (said !== '') socket.write(said);
     expect(await buffer(socket).catch(() => Buffer.alloc(0))).toHaveLength(0);
     expect(net.decisions.at(-1)).toMatchObject({ allowed: false, reason });
@@ -92,7 +77,7 @@ describe('a tunnel', () => {
       }),
     );
     net.rules.hosts.push(rule('git.example.com', { raw: true }));
-    const { socket } = await connectThrough('git.example.com:22');
+    const { socket } = await net.tunnel('git.example.com:22');
     socket.end('SSH-2.0-x');
     expect(String(await buffer(socket))).toBe('heard SSH-2.0-x');
   });
@@ -115,8 +100,8 @@ describe('a tunnel', () => {
   it('is told that the other end refuses or has no address', async () => {
     net.names.set('down.example.com', ['93.184.216.34']);
     net.rules.hosts.push(rule('*.example.com'));
-    expect((await connectThrough('down.example.com:443')).answer).toMatch(/^HTTP\/1\.1 502 [^]*ECONNREFUSED/);
-    expect((await connectThrough('gone.example.com:443')).answer).toMatch(/^HTTP\/1\.1 403 [^]*nd7-reason: no-address/);
+    expect((await net.tunnel('down.example.com:443')).answer).toMatch(/^HTTP\/1\.1 502 [^]*ECONNREFUSED/);
+    expect((await net.tunnel('gone.example.com:443')).answer).toMatch(/^HTTP\/1\.1 403 [^]*nd7-reason: no-address/);
   });
 });
 
@@ -146,7 +131,7 @@ describe('what no rule allows', () => {
       rule('*.example.org'),
       rule('bad.example.org', { allow: false }),
     );
-    const { answer } = await connectThrough(authority);
+    const { answer } = await net.tunnel(authority);
     expect(answer).toMatch(/^HTTP\/1\.1 403 /);
     expect(answer).toContain(`nd7-reason: ${reason}\r\n`);
     expect(net.decisions).toMatchObject([{ allowed: false, reason, via: 'connect', addresses: [] }]);
@@ -164,7 +149,7 @@ describe('what no rule allows', () => {
   ])('a listed name that stands for %s is not dialled', async (_what, addresses) => {
     net.names.set('api.example.com', addresses);
     net.rules.hosts.push(rule('api.example.com'));
-    expect((await connectThrough('api.example.com:443')).answer).toMatch(/^HTTP\/1\.1 403 [^]*nd7-reason: address/);
+    expect((await net.tunnel('api.example.com:443')).answer).toMatch(/^HTTP\/1\.1 403 [^]*nd7-reason: address/);
     expect(net.decisions).toMatchObject([{ allowed: false, reason: 'address' }]);
     expect(net.dialled).toEqual([]);
   });
@@ -177,7 +162,7 @@ describe('what no rule allows', () => {
       '10.0.0.5',
     );
     net.rules.hosts.push(rule('db.corp.example', { raw: true, privateAddresses: true }));
-    const { socket } = await connectThrough('db.corp.example:5432');
+    const { socket } = await net.tunnel('db.corp.example:5432');
     expect(String(await buffer(socket))).toBe('welcome');
   });
 
@@ -185,7 +170,7 @@ describe('what no rule allows', () => {
     const port = await net.listen(createServer((socket) => socket.end('mine')));
     net.rules.loopback.push({ from: port, to: port, source: SOURCE });
     net.places.set(`127.0.0.1 ${String(port)}`, port);
-    const { socket, answer } = await connectThrough(`localhost:${String(port)}`);
+    const { socket, answer } = await net.tunnel(`localhost:${String(port)}`);
     expect(answer + String(await buffer(socket))).toMatch(/^HTTP\/1\.1 200 [^]*mine$/);
   });
 
@@ -193,175 +178,17 @@ describe('what no rule allows', () => {
     await net.host('api.example.com', 443, tlsEcho());
     net.rules.hosts.push(rule('api.example.com'));
     net.record = () => Promise.reject(new Error('the disk is full'));
-    expect((await connectThrough('api.example.com:443')).answer).toMatch(/^HTTP\/1\.1 503 [^]*the disk is full/);
+    expect((await net.tunnel('api.example.com:443')).answer).toMatch(/^HTTP\/1\.1 503 [^]*the disk is full/);
     expect(net.dialled).toEqual([]);
   });
 
   it('a grant that comes or goes counts from the next request on', async () => {
     await net.host('api.example.com', 443, tlsEcho());
-    expect((await connectThrough('api.example.com:443')).answer).toMatch(/^HTTP\/1\.1 403 /);
+    expect((await net.tunnel('api.example.com:443')).answer).toMatch(/^HTTP\/1\.1 403 /);
     net.rules = { ...net.rules, hosts: [rule('api.example.com')] };
-    expect((await connectThrough('api.example.com:443')).answer).toMatch(/^HTTP\/1\.1 200 /);
+    expect((await net.tunnel('api.example.com:443')).answer).toMatch(/^HTTP\/1\.1 200 /);
     net.rules = { ...net.rules, hosts: [] };
-    expect((await connectThrough('api.example.com:443')).answer).toMatch(/^HTTP\/1\.1 403 /);
-  });
-});
-
-describe('a plain HTTP request', () => {
-  interface Seen {
-    method: string;
-    url: string;
-    headers: IncomingMessage['rawHeaders'];
-    body: string;
-  }
-  let seen: Seen[];
-  beforeEach(async () => {
-    seen = [];
-    const server = createHttp((asked, answer) => {
-      void buffer(asked).then((body) => {
-        seen.push({ method: asked.method ?? '', url: asked.url ?? '', headers: asked.rawHeaders, body: String(body) });
-        answer.writeHead(
-          203,
-          'Fine',
-          [
-            ['x-one', '1'],
-            ['Connection', 'x-hop'],
-            ['x-hop', '2'],
-            ['set-cookie', 'a=1'],
-            ['set-cookie', 'b=2'],
-          ].flat(),
-        );
-        answer.end(`hello ${asked.url ?? ''}`);
-      });
-    });
-    await net.host('plain.example.com', 80, server);
-    net.rules.hosts.push(rule('plain.example.com', { ports: { from: 80, to: 80 } }));
-  });
-
-  it('goes through with its method, path, fields and body, and so does the answer', async () => {
-    const sent = request({
-      port: net.port,
-      method: 'POST',
-      path: 'http://plain.example.com/a?b=c',
-      headers: { host: 'plain.example.com', 'x-mine': 'é', 'proxy-connection': 'keep-alive' },
-    });
-    sent.write('part one, ');
-    sent.end('part two');
-    const [answer] = (await once(sent, 'response')) as [IncomingMessage];
-    expect([answer.statusCode, answer.statusMessage, String(await buffer(answer))]).toEqual([
-      203,
-      'Fine',
-      'hello /a?b=c',
-    ]);
-    expect([answer.headers['x-one'], answer.headers['x-hop'], answer.headers['set-cookie']]).toEqual([
-      '1',
-      undefined,
-      ['a=1', 'b=2'],
-    ]);
-    expect(seen).toMatchObject([{ method: 'POST', url: '/a?b=c', body: 'part one, part two' }]);
-    expect(seen[0]?.headers.filter((_, i) => i % 2 === 0).map((name) => name.toLowerCase())).toEqual([
-      'host',
-      'x-mine',
-      'transfer-encoding',
-      'connection',
-    ]);
-    expect(net.decisions).toMatchObject([{ via: 'http', host: 'plain.example.com', port: 80, allowed: true }]);
-  });
-
-  it('is checked again on a connection that is kept', async () => {
-    const said = ['plain.example.com', 'evil.example.net']
-      .map((host) => `GET http://${host}/ HTTP/1.1\r\nHost: ${host}\r\n\r\n`)
-      .join('');
-    const heard = await net.say(said);
-    expect(heard).toMatch(/^HTTP\/1\.1 203 [^]*HTTP\/1\.1 403 Forbidden/);
-    expect(net.decisions).toHaveLength(2);
-    expect(net.decisions.find(({ host }) => host === 'evil.example.net')).toMatchObject({
-      allowed: false,
-      reason: 'no-rule',
-    });
-  });
-
-  it.each([
-    ['another Host', 'GET http://plain.example.com/ HTTP/1.1\r\nHost: evil.example.net\r\n\r\n'],
-    [
-      'two Hosts',
-      'GET http://plain.example.com/ HTTP/1.1\r\nHost: plain.example.com\r\nHost: evil.example.net\r\n\r\n',
-    ],
-    ['a Host with another port', 'GET http://plain.example.com/ HTTP/1.1\r\nHost: plain.example.com:81\r\n\r\n'],
-    ['no Host', 'GET http://plain.example.com/ HTTP/1.0\r\n\r\n'],
-    ['an https URL', 'GET https://plain.example.com/ HTTP/1.1\r\nHost: plain.example.com\r\n\r\n'],
-    ['a path alone', 'GET / HTTP/1.1\r\nHost: plain.example.com\r\n\r\n'],
-    [
-      'a length and chunks',
-      'POST http://plain.example.com/ HTTP/1.1\r\nHost: plain.example.com\r\nContent-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n',
-    ],
-    [
-      'a folded field',
-      'GET http://plain.example.com/ HTTP/1.1\r\nHost: plain.example.com\r\nX: a\r\n b\r\nX y: 1\r\n\r\n',
-    ],
-    ['a bare LF', 'GET http://plain.example.com/ HTTP/1.1\nHost: plain.example.com\nX y: 1\n\n'],
-    ['a NUL in the host', 'GET http://plain.example.com\0.evil.net/ HTTP/1.1\r\nHost: plain.example.com\r\n\r\n'],
-    [
-      'an upgrade',
-      'GET http://plain.example.com/ HTTP/1.1\r\nHost: plain.example.com\r\nConnection: upgrade\r\nUpgrade: websocket\r\n\r\n',
-    ],
-    ['no HTTP at all', 'hello there\r\n\r\n'],
-  ])('with %s is refused and reaches nobody', async (_what, bytes) => {
-    expect(await net.say(bytes)).toMatch(/^HTTP\/1\.1 40[03] /);
-    expect(net.decisions).toMatchObject([{ allowed: false }]);
-    expect([seen, net.dialled]).toEqual([[], []]);
-  });
-
-  it('with userinfo in its URL is refused', async () => {
-    expect(await net.say('GET http://plain.example.com@evil.net/ HTTP/1.1\r\nHost: evil.net\r\n\r\n')).toMatch(
-      /^HTTP\/1\.1 403 [^]*not-ldh/,
-    );
-  });
-});
-
-describe('SOCKS 5', () => {
-  const named = (host: string, port: number, command = 1): Uint8Array =>
-    Uint8Array.from([5, 1, 0, 5, command, 0, 3, host.length, ...Buffer.from(host, 'latin1'), port >> 8, port & 255]);
-
-  it('opens a tunnel by name under the same rules', async () => {
-    await net.host('api.example.com', 443, tlsEcho());
-    net.rules.hosts.push(rule('api.example.com'));
-    const socket = net.client();
-    socket.write(named('api.example.com', 443));
-    let heard = Buffer.alloc(0);
-    while (heard.length < 12) heard = Buffer.concat([heard, (await once(socket, 'data'))[0] as Buffer]);
-    expect([...heard]).toEqual([5, 0, 5, 0, 0, 1, 0, 0, 0, 0, 0, 0]);
-    const secure = await tlsThrough(socket, 'api.example.com');
-    secure.write('x');
-    expect(String((await once(secure, 'data'))[0])).toBe('x');
-    secure.destroy();
-    expect(net.decisions).toMatchObject([{ via: 'socks5', host: 'api.example.com', port: 443, allowed: true }]);
-  });
-
-  it.each<[string, Uint8Array, number[], string | null]>([
-    ['a name nobody listed', named('evil.example.net', 443), [5, 2], 'no-rule'],
-    ['a name with a NUL', named('a.example\0.net', 443), [5, 2], 'not-ldh'],
-    ['port 0', named('api.example.com', 0), [5, 2], 'bad-port'],
-    ['loopback', Uint8Array.of(5, 1, 0, 5, 1, 0, 1, 127, 0, 0, 1, 0x15, 0x38), [5, 2], 'loopback'],
-    [
-      'loopback in IPv6 for IPv4',
-      Uint8Array.of(5, 1, 0, 5, 1, 0, 4, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 127, 0, 0, 1, 1, 1),
-      [5, 2],
-      'loopback',
-    ],
-    ['BIND', named('api.example.com', 443, 2), [5, 7], 'bad-request'],
-    ['UDP', named('api.example.com', 443, 3), [5, 7], 'bad-request'],
-    ['an address of no kind', Uint8Array.of(5, 1, 0, 5, 1, 0, 9, 1, 2, 3), [5, 8], null],
-  ])('refuses %s', async (_what, bytes, answer, reason) => {
-    net.rules.hosts.push(rule('api.example.com'));
-    const heard = Buffer.from(await net.say(bytes), 'latin1');
-    expect([...heard.subarray(0, 4)]).toEqual([5, 0, ...answer]);
-    expect(net.decisions.map((decision) => decision.reason)).toEqual(reason === null ? [] : [reason]);
-    expect(net.dialled).toEqual([]);
-  });
-
-  it('speaks to nobody who offers no method it has', async () => {
-    expect(Buffer.from(await net.say(Uint8Array.of(5, 1, 2)), 'latin1')).toEqual(Buffer.from([5, 0xff]));
+    expect((await net.tunnel('api.example.com:443')).answer).toMatch(/^HTTP\/1\.1 403 /);
   });
 });
 
@@ -381,14 +208,14 @@ describe('a proxy with a token', () => {
   it.each(['', basic('nd7:wrong'), basic('other:secret'), 'Proxy-Authorization: Bearer secret\r\n'])(
     'does nothing for %j',
     async (extra) => {
-      const { answer } = await connectThrough('git.example.com:22', extra);
+      const { answer } = await net.tunnel('git.example.com:22', extra);
       expect(answer).toMatch(/^HTTP\/1\.1 407 /);
       expect([net.decisions, net.dialled]).toEqual([[], []]);
     },
   );
 
   it('lets in who shows it, over HTTP and SOCKS', async () => {
-    const { socket } = await connectThrough('git.example.com:22', basic('nd7:secret'));
+    const { socket } = await net.tunnel('git.example.com:22', basic('nd7:secret'));
     expect(String(await buffer(socket))).toBe('in');
     const greeting = [5, 2, 0, 2, 1, 3, ...Buffer.from('nd7'), 6, ...Buffer.from('secret')];
     const wanted = [5, 1, 0, 3, 15, ...Buffer.from('git.example.com'), 0, 22];
@@ -407,7 +234,7 @@ describe('a crowd', () => {
       createServer((socket) => socket.pipe(socket)),
     );
     net.rules.hosts.push(rule('git.example.com', { raw: true }));
-    const held = await connectThrough('git.example.com:22');
+    const held = await net.tunnel('git.example.com:22');
     const crowd = Array.from({ length: 300 }, () =>
       net
         .client()
