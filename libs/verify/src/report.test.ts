@@ -207,6 +207,7 @@ describe('what a success rests on', () => {
     const strict = { ...trust, policy: parsed.policy };
     const without = await report(made, { receipts: await receiptsFor(made, [[0, 6]]), trust: strict });
     expect([without.verdict, without.receipts.map((one) => one.result)]).toEqual(['intact', ['no-quorum']]);
+    expect(without.authenticity.text).toContain('The receipt given does not hold: no-quorum.');
     const cosigned = await report(made, {
       receipts: await receiptsFor(made, [[0, 6]], { cosigned: true }),
       trust: strict,
@@ -254,6 +255,7 @@ describe('what contradicts a log', () => {
       head: forged.hashes[5],
     });
     expect(r.receipts.map(({ result }) => result)).toEqual(['receipt-mismatch', 'receipt-mismatch']);
+    expect(r.authenticity.text).toContain('None of the 2 receipts given holds: receipt-mismatch.');
     expect(explainReport(r)[0]).toContain('broken at entry 5: receipt-mismatch');
     const byAnother = make(12, 5, { by: stranger });
     expect(await report(byAnother, { receipts, trust })).toMatchObject({

@@ -124,12 +124,16 @@ export function authentic({ verdict, receipts, best, covered, seals, byReceipt }
     const isWhole = verdict.verdict === 'intact' && receipts.reports.every(({ result }) => result === 'holds');
     return { state: isWhole ? 'good' : 'part', verdict: `Signed by ${by}`, text, rests_on: byReceipt };
   }
-  const failed = receipts.reports.find(({ result }) => result !== 'not-checked');
-  const why = failed === undefined ? '' : ` The receipt given does not hold: ${failed.result}.`;
+  const failed = receipts.reports.map(({ result }) => result).filter((result) => result !== 'not-checked');
+  const which =
+    failed.length === 1
+      ? 'The receipt given does not hold'
+      : `None of the ${grouped(failed.length)} receipts given holds`;
+  const why = failed.length === 0 ? '' : ` ${which}: ${[...new Set(failed)].join(', ')}.`;
   const text = sentence(sealSentences(seals).join('; ')) + why;
   const rests_on = seals.first_key === 'none' ? [] : ['the machine key, which nobody vouches for here'];
   return {
-    state: failed === undefined ? 'unchecked' : 'bad',
+    state: failed.length === 0 ? 'unchecked' : 'bad',
     verdict: 'Not signed by a key you pinned',
     text,
     rests_on,
