@@ -1,4 +1,4 @@
-import { describe, expect, it } from '@jest/globals';
+import { afterAll, describe, expect, it } from '@jest/globals';
 import { testDatabase } from '@nd7/testing';
 import { createHash } from 'node:crypto';
 import { cpSync, mkdtempSync, writeFileSync, appendFileSync, rmSync } from 'node:fs';
@@ -8,8 +8,12 @@ import { connect } from './database.js';
 import { migrate, migrations } from './migrate.js';
 
 const ours = join(import.meta.dirname, 'migrations');
+const folders: string[] = [];
+afterAll(() => folders.forEach((path) => rmSync(path, { recursive: true })));
+
 function folder(): string {
   const path = mkdtempSync(join(tmpdir(), 'nd7-migrations-'));
+  folders.push(path);
   cpSync(ours, path, { recursive: true });
   return path;
 }
@@ -48,6 +52,18 @@ describe('migrations', () => {
       expect(own).toHaveLength(Math.floor(sealed.length / 7936) + 1);
       expect(Buffer.concat(own).equals(sealed)).toBe(true);
     }
+    await sql.end();
+  }, 60_000);
+
+  it('may take as long as there is data: no statement of theirs is stopped by the clock', async () => {
+    const [url, path] = [await testDatabase(), folder()];
+    writeFileSync(
+      join(path, '9901_long.sql'),
+      "create table nd7.allowed as select current_setting('statement_timeout') as ms;",
+    );
+    await migrate(url, path);
+    const sql = connect(url, { max: 1 });
+    expect([...(await sql`select ms from nd7.allowed`)]).toEqual([{ ms: '0' }]);
     await sql.end();
   }, 60_000);
 

@@ -77,6 +77,8 @@ async function apply(ownerUrl: string, known: readonly Migration[]): Promise<str
   const sql = connect(ownerUrl, { max: 1 });
   try {
     return await sql.begin(async (tx) => {
+      // A migration takes as long as there is data, and a replica waits as long for another’s.
+      await tx`set local statement_timeout = 0`;
       await tx`select pg_advisory_xact_lock(hashtextextended('nd7 migrations', 0))`;
       const [state] = await tx<{ there: boolean }[]>`select to_regclass('nd7.migration') is not null as there`;
       if (state?.there !== true) {
