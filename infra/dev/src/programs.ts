@@ -1,7 +1,7 @@
 // Runs the two programs of the checkout, `nd7` and `nd7-vault`, as a user would: as processes.
 import { spawn, type ChildProcess } from 'node:child_process';
 import { createWriteStream, mkdirSync } from 'node:fs';
-import { join } from 'node:path';
+import { delimiter, dirname, join } from 'node:path';
 
 export interface Result {
   code: number;
@@ -89,11 +89,17 @@ export class Service {
     );
   }
 
+  /** Executes a program by itself, so that its own first line says how; the Node that it finds is ours. */
   static start(file: string, args: readonly string[], env: NodeJS.ProcessEnv, logFile: string): Service {
     mkdirSync(join(logFile, '..'), { recursive: true });
     const log = createWriteStream(logFile, { flags: 'a', mode: 0o600 });
     // Of its own process group: a Ctrl-C at the terminal is for us, and we end our services in order.
-    const child = spawn(process.execPath, [file, ...args], { env, stdio: ['ignore', 'pipe', 'pipe'], detached: true });
+    const child = spawn(file, args, {
+      env: { ...env, PATH: [dirname(process.execPath), ...(env['PATH']?.split(delimiter) ?? [])].join(delimiter) },
+      stdio: ['ignore', 'pipe', 'pipe'],
+      detached: true,
+    });
+    child.once('error', (error) => log.write(`${error.message}\n`)); // it cannot be executed
     child.stdout.pipe(log, { end: false });
     child.stderr.pipe(log, { end: false });
     process.once('exit', () => child.kill('SIGTERM'));
