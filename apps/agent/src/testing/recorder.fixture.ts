@@ -87,6 +87,19 @@ export function entriesOf(home: string, session: string): EntryView[] {
   return lines.map((line) => readEntry(Buffer.from(line, 'latin1')));
 }
 
+/** Class and kind of each entry, in order. */
+export const kindsOf = (home: string, session: string): string[] =>
+  entriesOf(home, session).map(({ kind, class: of }) => `${of} ${kind}`);
+
+/** The payload before a shell command. */
+export const toolCall = (session: string, id: string, command = 'ls') => ({
+  session_id: session,
+  hook_event_name: 'PreToolUse',
+  tool_name: 'Bash',
+  tool_input: { command },
+  tool_use_id: id,
+});
+
 /** Verifies a session with the product and, where python3 is there, with the independent reading. Throws where they disagree. */
 export async function verdictOf(
   home: string,
@@ -121,8 +134,26 @@ export function start(command: string, args: readonly string[], options: SpawnOp
   child.once('exit', () => running.delete(child));
   return child;
 }
+/** A shell that stands for the client, and the pid of a child of it that stands for the hook. */
+export async function clientWithHook(): Promise<{ client: ChildProcess; hook: number }> {
+  const client = start('sh', ['-c', 'sleep 1000 & echo $!; wait'], { stdio: ['ignore', 'pipe', 'ignore'] });
+  const hook = Number(
+    await new Promise<string>((resolve) => client.stdout?.once('data', (data: Buffer) => resolve(data.toString()))),
+  );
+  orphans.push(hook);
+  return { client, hook };
+}
+
+const orphans: number[] = [];
+/** Kills what `start` and `clientWithHook` began. */
 export function killStarted(): void {
   for (const child of running) child.kill('SIGKILL');
+  for (const pid of orphans.splice(0))
+    try {
+      process.kill(pid, 'SIGKILL');
+    } catch {
+      // gone already
+    }
 }
 
 export async function until(
