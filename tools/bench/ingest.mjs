@@ -14,6 +14,7 @@ import { claimMessage, declareContentSize } from '@nd7/segment';
 import { generateKeyPair, loadKeyFile, systemClock, systemRandom } from '@nd7/signing';
 import { readVaultFile, VaultClient } from '@nd7/ship';
 import postgres from 'postgres';
+import { verdict } from './judge/verdict.mjs';
 
 const ENTRIES = 1000;
 const SESSIONS = Number(process.env.ND7_BENCH_SESSIONS ?? 64);
@@ -25,8 +26,6 @@ const root = join(import.meta.dirname, '..', '..');
 const dir = mkdtempSync(join(tmpdir(), 'nd7-bench-ingest-'));
 chmodSync(dir, 0o755); // as root the server is another user, who has to reach its data here
 const undo = [];
-/** As infra/systemd/nd7-vault.service starts it. */
-const ROOM = ['--initial-old-space-size=256', '--max-semi-space-size=32'];
 
 /**
  * What agents write: slices of source code, here of this repository's own. About 1,850 characters, so that an entry has about 2 KB. Always of as much source:
@@ -218,7 +217,7 @@ try {
   };
   const url = env.ND7_VAULT_PUBLIC_URL;
   nd7('apps/vault/bin/nd7-vault.js', ['migrate'], env);
-  const service = spawn(process.execPath, [...ROOM, join(root, 'apps/vault/bin/nd7-vault.js'), 'serve'], {
+  const service = spawn(join(root, 'apps/vault/bin/nd7-vault.js'), ['serve'], {
     env,
     stdio: 'ignore',
   });
@@ -259,10 +258,10 @@ try {
   }
   const median = (list) => [...list].sort((a, b) => a - b)[list.length >> 1];
   if (pgbench === undefined) console.log('  pgbench is not installed: no ratio');
-  else
-    console.log(
-      `  ratio ${(median(results.vault.map((r) => r.perSecond)) / median(results.pgbench)).toFixed(2)} × (must be ≥ 2)`,
-    );
+  else {
+    const ratio = median(results.vault.map((r) => r.perSecond)) / median(results.pgbench);
+    console.log(`  ratio ${ratio.toFixed(2)} × (at least 2: ${verdict(ratio >= 2)})`);
+  }
 } finally {
   for (const one of undo.reverse()) await one();
   rmSync(dir, { recursive: true, force: true });

@@ -1,5 +1,5 @@
 // `npm run bench`: the measurements of tools/bench, one after the other on a machine that should be quiet. Each prints what it
-// compares side by side in one run; ratios decide, figures depend on the machine.
+// compares side by side in one run; ratios decide, figures depend on the machine. Ends with 1 when one missed what it must reach, or could not be run.
 import { spawnSync } from 'node:child_process';
 import { existsSync, readdirSync } from 'node:fs';
 import { cpus, loadavg, totalmem } from 'node:os';
@@ -13,7 +13,9 @@ export async function main(root: string, args: readonly string[]): Promise<numbe
     .map((name) => name.slice(0, -4))
     .sort();
   if (args.includes('--help') || args.includes('-h')) {
-    say(`npm run bench [-- NAME…]   NAME: ${known.join(', ')} (all when none is named)`);
+    say(
+      `npm run bench [-- NAME…]   NAME: ${known.join(', ')} (all when none is named)\nEnds with 1 when something that must be reached was not, with 2 for a name that there is not.`,
+    );
     return 0;
   }
   const wanted = args.length === 0 ? known : args;
