@@ -19,7 +19,7 @@ export interface PolicyFile {
 }
 
 /** Larger than any policy a person reads; bounds the work on a project's file. */
-const MAX_TEXT = 256 * 1024;
+const MAX_TEXT = 64 * 1024;
 /** A policy is five deep; the parser recurses. */
 const MAX_DEPTH = 32;
 
@@ -98,10 +98,9 @@ function tooDeep(text: string): number {
   for (let i = 0; i < text.length; i++) {
     const c = text[i];
     if (c === '"') {
-      for (i++; i < text.length && text[i] !== '"' && text[i] !== '\n'; i++) if (text[i] === '\\') i++;
+      for (i++; i < text.length && text[i] !== '"' && !isLineEnd(text[i]); i++) if (text[i] === '\\') i++;
     } else if (c === '/' && text[i + 1] === '/') {
-      const end = text.indexOf('\n', i);
-      i = end < 0 ? text.length : end;
+      while (i < text.length && !isLineEnd(text[i])) i++;
     } else if (c === '/' && text[i + 1] === '*') {
       const end = text.indexOf('*/', i + 2);
       i = end < 0 ? text.length : end + 1;
@@ -110,6 +109,11 @@ function tooDeep(text: string): number {
     } else if (c === '}' || c === ']') depth--;
   }
   return -1;
+}
+
+/** Where the parser ends a comment, and a string that nobody closed. */
+function isLineEnd(c: string | undefined): boolean {
+  return c === '\n' || c === '\r';
 }
 
 /** A key twice means two things to two readers, so it means nothing here. */

@@ -16,7 +16,7 @@ export interface PolicyRequest {
 }
 
 /** Larger than the language takes. */
-const MAX_BYTES = 1024 * 1024;
+const MAX_BYTES = 256 * 1024;
 
 /**
  * Reads the person's policy and all that it extends, and the project's. Throws PolicyError, with file and line, for what cannot be read or
@@ -97,7 +97,7 @@ function readText(path: string): string | null {
       throw new PolicyError(
         'bad-json',
         stat.isFile() ? 'the policy is too large' : 'the policy is no file',
-        'A policy is a text of at most 256 KiB.',
+        'A policy is a text of at most 64 KiB.',
         path,
       );
     return readFileSync(fd, 'utf8');
