@@ -9,7 +9,7 @@ import { builtinPolicy } from './read.js';
 import type { Ruleset } from './ruleset.js';
 
 export const HOME = '/home/dev';
-export const PROJECT = `${HOME}/work/app`;
+export const PROJECT = `${HOME}/code/app`;
 export const input: CompileInput = {
   places: {
     home: HOME,

@@ -20,13 +20,13 @@ describe('a person’s own policy', () => {
   it('nests deny in allow in deny, to any depth', () => {
     const nested = withUser({
       files: {
-        read: { deny: ['~/work'], allow: ['~/work/lib', '~/work/lib/keys/public'] },
+        read: { deny: ['~/code'], allow: ['~/code/lib', '~/code/lib/keys/public'] },
         write: { deny: ['./vendor'], allow: ['./vendor/ours'] },
       },
     });
     expect(
       ['', '/lib', '/lib/keys', '/lib/keys/public', '/app', '/app/vendor', '/app/vendor/ours/x'].map((path) =>
-        rights(nested, `${HOME}/work${path}`),
+        rights(nested, `${HOME}/code${path}`),
       ),
     ).toEqual(['---', 'r-x', 'r-x', 'r-x', 'rwx', 'r-x', 'rwx']);
   });

@@ -124,15 +124,15 @@ describe('why', () => {
   it('a team says no, and that no grant can change it', () => {
     const team = builtinPolicy('team', {
       nd7: 1,
-      files: { read: { deny: ['~/work/secret'] } },
+      files: { read: { deny: ['~/code/secret'] } },
       network: { only: ['github.com'] },
       masks: ['**/*.key'],
       protect: { refuse: ['locked'] },
     });
     const ruleset = compile({ ...input, team }).ruleset;
     for (const question of [
-      { about: 'read', path: `${HOME}/work/secret/x` },
-      { about: 'write', path: `${HOME}/work/secret/x` },
+      { about: 'read', path: `${HOME}/code/secret/x` },
+      { about: 'write', path: `${HOME}/code/secret/x` },
       { about: 'read', path: `${PROJECT}/a.key` },
       { about: 'write', path: `${PROJECT}/locked` },
     ] as const) {
