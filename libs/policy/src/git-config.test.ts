@@ -39,6 +39,9 @@ describe('what git itself does with a configuration passes', () => {
     ],
     ['an identity', '[user]\n\tname = A\n\temail = a@b'],
     ['gc', '[gc]\n\tauto = 0'],
+    ['a clone that leaves out blobs', '[remote "origin"]\n\tpromisor = true\n\tpartialclonefilter = blob:none'],
+    ['the same of older versions', '[extensions]\n\tpartialClone = origin'],
+    ['a remote with a name beyond ASCII', '[remote "b\u00fcro"]\n\turl = https://example.com/b.git'],
     ['a comment', '# nothing\n; nothing'],
   ])('%s', (_what, lines) => {
     expect(added(lines)).toEqual([]);
@@ -107,11 +110,19 @@ describe('what would run something, or lead elsewhere, does not', () => {
     ['[remote "x"]\n\tuploadpack = x', ['remote.x.uploadpack']],
     ['[remote "x"]\n\treceivepack = x', ['remote.x.receivepack']],
     ['[remote "origin"]\n\turl = ext::x', ['remote.origin.url']],
+    ['[remote "--upload-pack=x"]\n\tpromisor = true', ['remote.--upload-pack=x.promisor']],
+    ['[remote "-x"]\n\turl = https://a/b\n\tfetch = +a:b', ['remote.-x.fetch', 'remote.-x.url']],
+    ['[remote "ext::x"]\n\tpromisor = true', ['remote.ext::x.promisor']],
+    ['[remote ""]\n\tpromisor = true', ['remote..promisor']],
+    ['[extensions]\n\tpartialClone = --upload-pack=x', ['extensions.partialclone']],
+    ['[extensions]\n\tpartialClone', ['extensions.partialclone']],
     ['[branch "x"]\n\tremote = ext::x', ['branch.x.remote']],
     ['[branch "x"]\n\tpushRemote = -x', ['branch.x.pushremote']],
     ['[branch "x"]\n\tmergeOptions = -s x', ['branch.x.mergeoptions']],
     ['[submodule "x"]\n\tupdate = !x', ['submodule.x.update']],
     ['[submodule "x"]\n\turl = ext::x', ['submodule.x.url']],
+    ['[submodule "x"]\n\turl = ../../../:x', ['submodule.x.url']],
+    ['[submodule "x"]\n\turl = "../a\\nb"', ['submodule.x.url']],
     ['[submodule "x"]\n\turl = -x', ['submodule.x.url']],
     ['[submodule "../../x"]\n\turl = https://a/b', ['submodule.../../x.url']],
     ['[submodule "x"]\n\tpath = ../x', ['submodule.x.path']],
@@ -171,6 +182,9 @@ describe('what would run something, or lead elsewhere, does not', () => {
   it('too much of it', () => {
     expect(parseGitConfig(new Uint8Array(2 * 1024 * 1024))).toHaveProperty('fault', 'too-long');
     expect(parseGitConfig(bytes(`[a]\n${'b\n'.repeat(30_000)}`))).toHaveProperty('fault', 'too-long');
+    // Each key holds its header: a long one times many entries would be gigabytes.
+    for (const header of [`[a "${'b'.repeat(2_000)}"]`, `[${'a'.repeat(2_000)}]`])
+      expect(parseGitConfig(bytes(`${header}\nc\n`))).toEqual({ fault: 'too-long', line: 1 });
   });
 });
 
@@ -205,6 +219,8 @@ describe('isPlainUrl', () => {
     '-a:b',
     'u@-a:b',
     'a:-b',
+    '[-a]:b',
+    'ssh://[-a]/b',
     'https://a b',
     'https://a\u0000b',
     'file://a/b',

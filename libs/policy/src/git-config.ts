@@ -23,6 +23,8 @@ export type ConfigFault = 'too-long' | 'bad-section' | 'bad-name' | 'bad-value' 
 /** In bytes. */
 const MAX_LENGTH = 1024 * 1024;
 const MAX_ENTRIES = 20_000;
+/** A header is repeated in the key of every entry below it. */
+const MAX_HEADER = 1_024;
 
 /**
  * Reads a git configuration file as git does (git-config(1), "Syntax"): sections with and without subsections (`[a "b"]`, the old `[a.b]`),
@@ -99,6 +101,7 @@ class ConfigParser {
       }
       if (!/^[A-Za-z0-9.-]$/.test(c)) throw new Fault('bad-section');
       section += c.toLowerCase();
+      if (section.length > MAX_HEADER) throw new Fault('too-long');
     }
     // `[a.b]`: the old form; all of it is folded.
     if (section === '' || section.startsWith('.')) throw new Fault('bad-section');
@@ -117,6 +120,7 @@ class ConfigParser {
         if (c === '' || c === '\n') throw new Fault('bad-section');
       }
       subsection += c;
+      if (subsection.length > MAX_HEADER) throw new Fault('too-long');
     }
     if (this.next() !== ']') throw new Fault('bad-section');
     return subsection;
@@ -212,9 +216,7 @@ const PLAIN: Readonly<Record<string, ReadonlySet<string>>> = {
   rebase: words(
     'abbreviatecommands autosquash autostash backend forkpoint maxlabellength missingcommitscheck rebasemerges reschedulefailedexec stat updaterefs',
   ),
-  extensions: words(
-    'compatobjectformat noop objectformat partialclone preciousobjects refstorage relativeworktrees worktreeconfig',
-  ),
+  extensions: words('compatobjectformat noop objectformat preciousobjects refstorage relativeworktrees worktreeconfig'),
 };
 
 /** The same of sections whose keys have a subsection. */
@@ -226,13 +228,14 @@ const PLAIN_BELOW: Readonly<Record<string, ReadonlySet<string>>> = {
   submodule: words('branch active'),
 };
 
-/** Keys with a subsection that are plain for some values. */
+/** Keys that are plain for some values: `section`, or `section.` of those with a subsection. */
 const BY_VALUE: Readonly<Record<string, Readonly<Record<string, (value: string) => boolean>>>> = {
+  extensions: { partialclone: isRemoteName },
   // A remote may be a URL in place of a name.
-  branch: { remote: isRemote, pushremote: isRemote },
-  remote: { url: isPlainUrl, pushurl: isPlainUrl },
-  submodule: {
-    url: (value) => isPlainUrl(value) || /^\.\.?\//.test(value),
+  'branch.': { remote: isRemote, pushremote: isRemote },
+  'remote.': { url: isPlainUrl, pushurl: isPlainUrl },
+  'submodule.': {
+    url: isPlainUrl,
     update: (value) => words('checkout rebase merge none').has(value),
     // Out of the tree or into .git: CVE-2018-11235 and its relatives.
     path: (value) => !/^[/-]|(^|\/)\.\.?(\/|$)|(^|\/)\.git(\/|$)/i.test(value),
@@ -240,18 +243,28 @@ const BY_VALUE: Readonly<Record<string, Readonly<Record<string, (value: string) 
 };
 
 function isRemote(value: string): boolean {
-  return value === '.' || /^[A-Za-z0-9_][A-Za-z0-9_./-]*$/.test(value) || isPlainUrl(value);
+  return value === '.' || isRemoteName(value) || isPlainUrl(value);
+}
+
+/** Git hands the names of remotes to its own commands: one that begins with `-` is an option there (`--upload-pack=…`). */
+function isRemoteName(value: string): boolean {
+  return /^[A-Za-z0-9_\x80-\xff][A-Za-z0-9_./+\x80-\xff-]*$/.test(value);
 }
 
 /** Whether a key with this value may stand in a configuration that git reads outside. */
-export function isPlain({ section, subsection, name, value }: ConfigEntry): boolean {
-  if (subsection === null) return has(PLAIN, section, name);
+export function isPlain(entry: ConfigEntry): boolean {
+  const { section, subsection, name, value } = entry;
+  if (section === 'remote' && subsection !== null && !isRemoteName(subsection)) return false;
   // The name of a submodule is a path in .git/modules.
-  if (section === 'submodule' && /(^|\/)\.\.(\/|$)/.test(subsection)) return false;
-  if (has(PLAIN_BELOW, section, name)) return true;
-  const test = Object.hasOwn(BY_VALUE, section) ? BY_VALUE[section] : undefined;
-  const judge = test !== undefined && Object.hasOwn(test, name) ? test[name] : undefined;
-  return judge !== undefined && value !== null && judge(value);
+  if (section === 'submodule' && subsection !== null && /(^|\/)\.\.(\/|$)/.test(subsection)) return false;
+  if (has(subsection === null ? PLAIN : PLAIN_BELOW, section, name)) return true;
+  return value !== null && judgeOf(entry)?.(value) === true;
+}
+
+function judgeOf({ section, subsection, name }: ConfigEntry): ((value: string) => boolean) | undefined {
+  const key = subsection === null ? section : `${section}.`;
+  const judges = Object.hasOwn(BY_VALUE, key) ? BY_VALUE[key] : undefined;
+  return judges !== undefined && Object.hasOwn(judges, name) ? judges[name] : undefined;
 }
 
 function has(table: Readonly<Record<string, ReadonlySet<string>>>, section: string, name: string): boolean {
@@ -271,11 +284,11 @@ export function isPlainUrl(url: string): boolean {
     if (!['https', 'http', 'ssh', 'git', 'git+ssh', 'ssh+git'].includes(name)) return false;
     const authority = rest.split('/')[0] ?? '';
     const host = authority.slice(authority.lastIndexOf('@') + 1);
-    return host !== '' && !authority.startsWith('-') && !host.startsWith('-') && !/%2d/i.test(authority);
+    return host !== '' && !/^\[?-/.test(authority) && !/^\[?-/.test(host) && !/%2d/i.test(authority);
   }
   if (url.startsWith('/')) return true;
   // host:path of ssh, as git tells it: a colon before the first slash.
-  const scp = /^(?:([^@/:]*)@)?([^@/:]+|\[[^\]]*\]):(.*)$/s.exec(url);
+  const scp = /^(?:([^@/:]*)@)?([^@/:[]+|\[[^\]-][^\]]*\]):(.*)$/s.exec(url);
   if (scp !== null) {
     const [, user = '', host = '', path = ''] = scp;
     return !user.startsWith('-') && !host.startsWith('-') && !path.startsWith('-');
@@ -319,9 +332,7 @@ export function compareGitConfig(
 
 /** Whether a key may be taken out: as one that is plain, whatever its value is. */
 function mayGo(entry: ConfigEntry): boolean {
-  const judged =
-    entry.subsection !== null && Object.hasOwn(BY_VALUE, entry.section) ? BY_VALUE[entry.section] : undefined;
-  return isPlain(entry) || (judged !== undefined && Object.hasOwn(judged, entry.name));
+  return isPlain(entry) || judgeOf(entry) !== undefined;
 }
 
 function byKey(entries: readonly ConfigEntry[]): Map<string, ConfigEntry[]> {
