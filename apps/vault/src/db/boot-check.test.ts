@@ -85,6 +85,31 @@ describe('the boot check', () => {
       /fork: the trigger/,
     ],
     [
+      'a trigger never fires, by its condition',
+      'drop trigger refuse_change on nd7.segment; create trigger refuse_change before update or delete on nd7.segment for each row when (false) execute function nd7.refuse_change(); alter table nd7.segment enable always trigger refuse_change',
+      /segment: the trigger that refuses UPDATE and DELETE/,
+    ],
+    [
+      'a trigger calls a function of another schema by the same name',
+      'create function public.refuse_change() returns trigger language plpgsql as $$ begin return new; end $$; drop trigger refuse_change on nd7.fork; create trigger refuse_change before update or delete on nd7.fork for each row execute function public.refuse_change(); alter table nd7.fork enable always trigger refuse_change',
+      /fork: the trigger/,
+    ],
+    [
+      'a trigger swallows rows',
+      'create function public.no() returns trigger language plpgsql as $$ begin return null; end $$; create trigger first before insert on nd7.incident for each row execute function public.no()',
+      /incident has a trigger that is not the vault’s: first/,
+    ],
+    [
+      'alarms raise nothing any more',
+      'create function public.alarm_raises() returns trigger language plpgsql as $$ begin return null; end $$; drop trigger alarm_raises on nd7.segment_index; create trigger alarm_raises after insert on nd7.segment_index for each row execute function public.alarm_raises(); alter table nd7.segment_index enable always trigger alarm_raises',
+      /segment_index: the trigger alarm_raises/,
+    ],
+    [
+      'bodies go nowhere',
+      'create function public.put_body() returns trigger language plpgsql as $$ begin return new; end $$; drop trigger put_body on nd7.body_in; create trigger put_body instead of insert on nd7.body_in for each row execute function public.put_body()',
+      /body_in: the trigger put_body/,
+    ],
+    [
       'the refusing function refuses nothing',
       'create or replace function nd7.refuse_change() returns trigger language plpgsql set search_path = nd7, pg_temp as $$ begin return new; end $$',
       /function refuse_change is not the one/,
@@ -155,6 +180,17 @@ describe('the boot check', () => {
       'a unique constraint of the log is gone',
       'alter table nd7.log_checkpoint drop constraint log_checkpoint_team_prior_size_key',
       /log_checkpoint: its uniqueness/,
+    ],
+    ['a piece of a body may come twice', 'alter table nd7.body drop constraint body_pkey', /body: its uniqueness/],
+    [
+      'an episode may be raised twice',
+      'drop index nd7.incident_episode',
+      /incident: its uniqueness of \(team, kind, machine, session, episode/,
+    ],
+    [
+      'an episode may be raised twice, by its nulls',
+      'drop index nd7.incident_episode; create unique index incident_episode on nd7.incident (team, kind, machine, session, episode) where episode is not null',
+      /incident: its uniqueness of \(team, kind, machine, session, episode/,
     ],
     [
       'a rule swallows inserts',

@@ -32,16 +32,41 @@ export const KEEPER_FUNCTIONS: readonly string[] = [
   'teams',
 ];
 
-/** Triggers that must fire always, besides the two every table has: [table, trigger]. */
-export const TRIGGERS: readonly (readonly [string, string])[] = [
-  ['session', 'session_moves_forward'],
-  ['log_checkpoint', 'in_order'],
-  ['log_publication', 'in_order'],
-  ['log_signature', 'in_order'],
-  ['segment_index', 'alarm_raises'],
+/** Triggers besides the two every table has, as PostgreSQL writes them after their name. There may be no others: one that returns null swallows rows. */
+export const TRIGGERS: readonly { on: string; name: string; does: string }[] = [
+  {
+    on: 'session',
+    name: 'session_moves_forward',
+    does: 'BEFORE UPDATE ON nd7.session FOR EACH ROW EXECUTE FUNCTION session_moves_forward()',
+  },
+  {
+    on: 'log_checkpoint',
+    name: 'in_order',
+    does: 'BEFORE INSERT ON nd7.log_checkpoint FOR EACH ROW EXECUTE FUNCTION log_checkpoint_in_order()',
+  },
+  {
+    on: 'log_publication',
+    name: 'in_order',
+    does: 'BEFORE INSERT ON nd7.log_publication FOR EACH ROW EXECUTE FUNCTION log_publication_in_order()',
+  },
+  {
+    on: 'log_signature',
+    name: 'in_order',
+    does: 'BEFORE INSERT ON nd7.log_signature FOR EACH ROW EXECUTE FUNCTION log_signature_in_order()',
+  },
+  {
+    on: 'segment_index',
+    name: 'alarm_raises',
+    does: "AFTER INSERT ON nd7.segment_index FOR EACH ROW WHEN (('alarm'::text = ANY (new.labels))) EXECUTE FUNCTION alarm_raises()",
+  },
+  {
+    on: 'body_in',
+    name: 'put_body',
+    does: 'INSTEAD OF INSERT ON nd7.body_in FOR EACH ROW EXECUTE FUNCTION put_body()',
+  },
 ];
 
-/** Unique constraints that races and forks are decided by: [table, columns]. */
+/** Unique constraints that races and forks are decided by: [table, columns and, where it is not for every row, for which]. */
 export const UNIQUE: readonly (readonly [string, string])[] = [
   ['session', 'team, machine, session'],
   ['segment', 'team, machine, session, from_entry'],
@@ -50,6 +75,10 @@ export const UNIQUE: readonly (readonly [string, string])[] = [
   ['data_key', 'team, machine, session'],
   ['evidence', 'team, machine, session, from_entry, to_entry, prev, head'],
   ['fork', 'team, machine, session, count, evidence'],
+  ['body', 'team, hash, place'],
+  ['incident', 'team, kind, machine, session, count, evidence nulls not distinct where (episode IS NULL)'],
+  ['incident', 'team, kind, machine, session, episode nulls not distinct where (episode IS NOT NULL)'],
+  ['incident_change', 'team, incident, state'],
   ['enrolment_use', 'team, secret_hash'],
   ['nonce', 'team, machine, nonce'],
   ['machine', 'team, machine'],
