@@ -1,6 +1,6 @@
-import { describe, expect, it } from '@jest/globals';
+import { afterAll, describe, expect, it } from '@jest/globals';
 import { systemRandom } from '@nd7/signing';
-import { chmodSync, mkdtempSync, statSync, writeFileSync } from 'node:fs';
+import { chmodSync, mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createSealingKey, loadSealingKey, sealingKeys } from './key-file.js';
@@ -49,7 +49,13 @@ describe('a sealed body', () => {
 });
 
 describe('a sealing key file', () => {
-  const folder = (): string => mkdtempSync(join(tmpdir(), 'nd7-sealing-'));
+  const folders: string[] = [];
+  afterAll(() => folders.forEach((path) => rmSync(path, { recursive: true })));
+  const folder = (): string => {
+    const path = mkdtempSync(join(tmpdir(), 'nd7-sealing-'));
+    folders.push(path);
+    return path;
+  };
 
   it('is made 0600, numbered, and never written over', () => {
     const keys = folder();

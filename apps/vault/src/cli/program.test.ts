@@ -1,13 +1,14 @@
-import { beforeAll, describe, expect, it } from '@jest/globals';
+import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { testDatabase } from '@nd7/testing';
 import { spawn } from 'node:child_process';
-import { mkdtempSync, statSync } from 'node:fs';
+import { mkdtempSync, rmSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { runCli } from './program.js';
 
 const bin = join(import.meta.dirname, '../../bin/nd7-vault.js');
 let env: NodeJS.ProcessEnv;
+let folder: string;
 
 interface Ran {
   code: number;
@@ -23,7 +24,7 @@ async function run(args: string[], over: NodeJS.ProcessEnv = {}): Promise<Ran> {
 }
 
 beforeAll(async () => {
-  const folder = mkdtempSync(join(tmpdir(), 'nd7-cli-'));
+  folder = mkdtempSync(join(tmpdir(), 'nd7-cli-'));
   env = {
     PATH: process.env['PATH'],
     ND7_DATABASE_URL: await testDatabase(),
@@ -34,6 +35,8 @@ beforeAll(async () => {
     ND7_LOG_LEVEL: 'info',
   };
 }, 60_000);
+
+afterAll(() => rmSync(folder, { recursive: true }));
 
 describe('nd7-vault', () => {
   it('says what is wrong in one line each, and exits 2', async () => {

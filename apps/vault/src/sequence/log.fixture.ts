@@ -1,5 +1,6 @@
 // A team log on a real PostgreSQL for the tests of signer, sequence, receipts and tiles. Not part of the program.
-import { mkdtempSync } from 'node:fs';
+import { afterAll } from '@jest/globals';
+import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { formatStatement } from '@nd7/receipt';
@@ -22,8 +23,14 @@ export const VAULT = 'vault.test';
 export const TEAM = 'acme';
 export const ORIGIN = `${VAULT}/${TEAM}`;
 
+const folders: string[] = [];
+afterAll(() => folders.forEach((path) => rmSync(path, { recursive: true, force: true })));
+
+/** A folder that is gone when the tests of the file have ended. */
 export function temporaryFolder(): string {
-  return mkdtempSync(join(tmpdir(), 'nd7-signer-'));
+  const path = mkdtempSync(join(tmpdir(), 'nd7-signer-'));
+  folders.push(path);
+  return path;
 }
 
 /** A connection pool as the service has it. */
