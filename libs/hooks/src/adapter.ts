@@ -9,8 +9,13 @@ export interface Adapter {
   readonly agent: string;
   /** Members of the payload that may hold the session id, first match wins. */
   readonly sessionKeys: readonly string[];
-  /** Names of the environment variables of a hook process that hold the session id, the client's pid, the project. */
-  readonly env: { readonly session?: string; readonly pid?: string; readonly project?: string };
+  /** Names of the environment variables of a hook process that hold the session id, the client's pid, the project, the folder of the user's settings. */
+  readonly env: {
+    readonly session?: string;
+    readonly pid?: string;
+    readonly project?: string;
+    readonly userSettings?: string;
+  };
   /** The facts the recorder needs, as far as they stand in the payload. */
   facts(payload: PayloadView): HookFacts;
   /** The kind of docs/format.md for a payload; `event` for everything this adapter does not know. */

@@ -97,7 +97,12 @@ function deny(facts: HookFacts, reason: string): HookAnswer | undefined {
 export const claudeCode: Adapter = {
   agent: 'claude-code',
   sessionKeys: ['session_id'],
-  env: { session: 'CLAUDE_CODE_SESSION_ID', pid: 'CLAUDE_PID', project: 'CLAUDE_PROJECT_DIR' },
+  env: {
+    session: 'CLAUDE_CODE_SESSION_ID',
+    pid: 'CLAUDE_PID',
+    project: 'CLAUDE_PROJECT_DIR',
+    userSettings: 'CLAUDE_CONFIG_DIR',
+  },
   facts: claudeFacts,
   kindOf: (facts) => kindByTable(CLAUDE_EVENTS, facts),
   // A permission request is waited for too, and what it asks is the first trace of a call made where PreToolUse never fires.

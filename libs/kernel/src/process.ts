@@ -25,7 +25,7 @@ export function processFacts(pid: number): ProcessFacts | undefined {
     }
   }
   try {
-    const row = execFileSync('ps', ['-o', 'ppid=,state=,lstart=', '-p', String(pid)], {
+    const row = execFileSync('/bin/ps', ['-o', 'ppid=,state=,lstart=', '-p', String(pid)], {
       encoding: 'utf8',
       stdio: ['ignore', 'pipe', 'ignore'],
     }).trim();

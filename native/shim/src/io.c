@@ -47,11 +47,13 @@ bool join(char *path, size_t size, const char *home, const char *name) {
   return n > 0 && (size_t)n < size;
 }
 
-/* What a Node process of ours may know of an agent's environment, which holds keys, and options that load code or switch TLS off. */
-static const char *const PASSED[] = {"PATH", "HOME", "USER", "LOGNAME", "LANG", "LC_ALL", "TZ", "TMPDIR", "CLAUDE_CONFIG_DIR"};
+/* What a Node process of ours may know of an agent's environment, which holds keys, and options that load code or switch TLS off. Nothing that says where
+   programs or files are: a project's settings choose it, and a recorder outlives the session that started it. */
+static const char *const PASSED[] = {"HOME", "USER", "LOGNAME", "LANG", "LC_ALL", "TZ"};
 
-const char *const AGENT_ENVIRONMENT[] = {"CLAUDE_CODE_SESSION_ID", "CLAUDE_PID",        "CLAUDE_PROJECT_DIR", "CLAUDE_CODE_ENTRYPOINT",
-                                         "CODEX_SESSION_ID",       "GEMINI_SESSION_ID", "GEMINI_PROJECT_DIR", NULL};
+const char *const AGENT_ENVIRONMENT[] = {"CLAUDE_CODE_SESSION_ID", "CLAUDE_PID",       "CLAUDE_PROJECT_DIR", "CLAUDE_CONFIG_DIR",
+                                         "CLAUDE_CODE_ENTRYPOINT", "CODEX_SESSION_ID", "GEMINI_SESSION_ID",  "GEMINI_PROJECT_DIR",
+                                         NULL};
 
 /* "NAME=value" in memory that lives as long as the process; NULL when there is none. */
 static char *assignment(const char *name, const char *value) {

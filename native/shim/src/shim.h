@@ -93,7 +93,7 @@ bool write_all(int fd, const void *bytes, size_t length, int64_t deadline);
 /* path = home "/" name, false where it does not fit. */
 bool join(char *path, size_t size, const char *home, const char *name);
 
-/* Variables that say which session and project a hook belongs to; ended by NULL. */
+/* Variables that say which session, project and user settings a hook belongs to; ended by NULL. */
 extern const char *const AGENT_ENVIRONMENT[];
 
 /* The whole environment of a Node process that the shim starts: the recorder (why NULL) or a hook. */

@@ -40,7 +40,13 @@ it('is built, in release and with sanitizers, where there is a C compiler', () =
     it('hands over the payload and who it is from, and relays the answer', async () => {
       await rig.listen(() => answer(7, '{"a":1}', 'said\n'));
       const ended = await rig.run(`${tool()}\n`, {
-        env: { CLAUDE_CODE_SESSION_ID: 'x y', CLAUDE_PROJECT_DIR: '/p/ü', CLAUDE_PID: '12', OTHER: 'z' },
+        env: {
+          CLAUDE_CODE_SESSION_ID: 'x y',
+          CLAUDE_PROJECT_DIR: '/p/ü',
+          CLAUDE_CONFIG_DIR: '/c',
+          CLAUDE_PID: '12',
+          OTHER: 'z',
+        },
       });
       expect(ended).toEqual({ code: 7, signal: null, stdout: '{"a":1}', stderr: 'said\n' });
       const [request] = rig.received;
@@ -54,6 +60,7 @@ it('is built, in release and with sanitizers, where there is a C compiler', () =
         ppid: String(process.pid),
         'env.CLAUDE_CODE_SESSION_ID': 'x y',
         'env.CLAUDE_PROJECT_DIR': '/p/ü',
+        'env.CLAUDE_CONFIG_DIR': '/c',
         'env.CLAUDE_PID': '12',
       });
     });
@@ -194,7 +201,7 @@ it('is built, in release and with sanitizers, where there is a C compiler', () =
       expect(all).toEqual(all.map(() => ({ code: 3, signal: null, stdout: 'hi', stderr: '' })));
       expect(rig.read('starts')).toBe('x');
       expect(JSON.parse(rig.read('recorder.json'))).toEqual({
-        env: ['HOME', 'ND7_HOME', 'PATH'],
+        env: ['HOME', 'ND7_HOME'],
         cwd: '/',
         argv: ['recorder'],
         flags: expect.arrayContaining(['--optimize-for-size']) as string[],
@@ -232,7 +239,7 @@ it('is built, in release and with sanitizers, where there is a C compiler', () =
       expect(JSON.parse(rig.read('hooked.json'))).toEqual({
         argv: ['hook', '--agent', 'claude-code', '--took', 'complete'],
         why: 'no-recorder',
-        env: ['CLAUDE_PID', 'HOME', 'ND7_HOME', 'ND7_SHIM', 'PATH'],
+        env: ['CLAUDE_PID', 'HOME', 'ND7_HOME', 'ND7_SHIM'],
       });
       expect(rig.read('run/missed')).toBe('');
     });

@@ -6,7 +6,13 @@ import type { Answer } from '../recorder/frames.js';
 import { readPayload } from '../recorder/stdin.js';
 
 /** Environment variables of the hook that adapters read, handed to the recorder. */
-const PASSED = ['CLAUDE_CODE_SESSION_ID', 'CLAUDE_PID', 'CLAUDE_PROJECT_DIR', 'CLAUDE_CODE_ENTRYPOINT'];
+const PASSED = [
+  'CLAUDE_CODE_SESSION_ID',
+  'CLAUDE_PID',
+  'CLAUDE_PROJECT_DIR',
+  'CLAUDE_CONFIG_DIR',
+  'CLAUDE_CODE_ENTRYPOINT',
+];
 /** The recorder answers in milliseconds; a hanging one must not hang the agent. */
 const ANSWER_MS = 10_000;
 

@@ -15,8 +15,7 @@ import { openMarks } from './open-marks.js';
 import { clientAlive, isBelow, speaker, unnamedSession } from './peer.js';
 import type { Speaker } from './peer.js';
 import { Sessions } from './sessions.js';
-import type { Recorded, SessionWriter } from './session.js';
-import { userSettingsFolder } from './settings-paths.js';
+import type { Places, Recorded, SessionWriter } from './session.js';
 import { answerSilencing, answerUnpinned, answerUnrecorded } from './policy.js';
 import { silencedBy } from './settings-watch.js';
 import type { LogFailure, ShipHost, ShipLoop } from './ship-loop.js';
@@ -40,8 +39,6 @@ export interface RecorderOptions {
   machine: KeyPair;
   config(): RecorderConfig;
   version: string;
-  /** Where Claude Code keeps its user settings. */
-  userSettings?: string;
   /** How often open sessions are looked at, ms. */
   lookMs?: number;
   /** Says what a person should know, on the recorder's own log. */
@@ -65,12 +62,10 @@ export class Recorder implements ShipHost {
       this.shipLoop?.notice(session.id);
       if (this.sessions.all().length === 0) this.shipLoop?.settle();
     });
-    const userSettings = options.userSettings ?? userSettingsFolder(process.env);
     this.watch = new Watch({
       sessions: this.sessions,
       clock: options.clock,
       home: options.home,
-      userSettings,
       lookMs: options.lookMs,
       warn: options.warn,
     });
@@ -205,9 +200,10 @@ export class Recorder implements ShipHost {
     const agent = request.meta.get('agent') ?? '';
     const reading = readHook(request.payload, { agent, env, ...optional('took', request.meta.get('took')) });
     const { adapter } = reading;
-    const who = speaker(peer.pid, peer.uid, adapter.env.pid === undefined ? undefined : env[adapter.env.pid]);
-    const project = adapter.env.project === undefined ? undefined : env[adapter.env.project];
-    const outcome = await this.record(reading, who, project);
+    const named = (name: string | undefined): string | undefined => (name === undefined ? undefined : env[name]);
+    const who = speaker(peer.pid, peer.uid, named(adapter.env.pid));
+    const places = { project: named(adapter.env.project), userSettings: named(adapter.env.userSettings) };
+    const outcome = await this.record(reading, who, places);
     if (!outcome.ok) {
       this.options.warn(`not recorded (${reading.kind}): ${outcome.error.message}`);
       return answerUnrecorded(reading, this.options.config(), outcome.error);
@@ -219,22 +215,18 @@ export class Recorder implements ShipHost {
   }
 
   /** Records under the payload's session; an id that may not become a folder goes to the session of unnamed payloads. */
-  private async record(
-    reading: HookReading,
-    who: Speaker,
-    project: string | undefined,
-  ): Promise<Recorded & { asked: string }> {
+  private async record(reading: HookReading, who: Speaker, places: Places): Promise<Recorded & { asked: string }> {
     const unnamed = unnamedSession(reading.adapter.agent, who.client);
     let asked = reading.session ?? unnamed;
     const start = {
       agent: reading.adapter.agent,
       ...optional('cwd', reading.facts.cwd),
-      ...optional('project', project),
+      ...optional('project', places.project),
     };
     for (let attempt = 0; ; attempt++) {
       try {
         const writer = await this.sessions.writer(asked, reading.adapter.agent, start);
-        writer.meet(reading, who, project);
+        writer.meet(reading, who, places);
         this.watch.mark(asked, writer);
         this.watch.wake();
         const outcome = await writer.record(reading, who);

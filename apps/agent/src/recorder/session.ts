@@ -1,3 +1,4 @@
+import { isAbsolute } from 'node:path';
 import type { Clock } from '@nd7/entry';
 import type { HookReading } from '@nd7/hooks';
 import type { Journal } from '@nd7/journal';
@@ -9,6 +10,15 @@ import type { Speaker } from './peer.js';
 
 /** How long an entry that nobody waits for may be in the system's memory before it is synced: the group commit window. */
 export const COMMIT_WINDOW_MS = 100;
+
+/** So many folders of user settings are believed of one session: an agent may name any. */
+const MAX_NAMED = 16;
+
+/** Folders that a hook's environment names; absolute, or not to be used. */
+export interface Places {
+  project: string | undefined;
+  userSettings: string | undefined;
+}
 
 /** What became of one payload. */
 export type Recorded = { ok: true; session: string; seq: number; firstTool: boolean } | { ok: false; error: Error };
@@ -37,6 +47,8 @@ export class SessionWriter {
   transcriptPath: string | undefined;
   /** Folder of the client's project settings. */
   project: string | undefined;
+  /** Folders of the client's user settings, besides the usual ones: those that its hooks have named. */
+  readonly userSettings = new Set<string>();
   /** Marks a copy of what stood in the log before this recorder held it; set while such a copy can come. */
   markCopy: ((draft: JournalDraft) => JournalDraft) | undefined;
   /** Call ids that hooks told of; what a transcript has beside them was made in silence. */
@@ -59,11 +71,13 @@ export class SessionWriter {
   }
 
   /** Learns from a payload whose session this is. */
-  meet(reading: HookReading, speaker: Speaker, project: string | undefined): void {
+  meet(reading: HookReading, speaker: Speaker, { project, userSettings }: Places): void {
     this.client = speaker.client ?? this.client;
     if (speaker.isNamed) this.named = speaker.client;
     this.transcriptPath = reading.facts.transcriptPath ?? this.transcriptPath;
     this.project = project ?? this.project;
+    if (userSettings !== undefined && isAbsolute(userSettings) && this.userSettings.size < MAX_NAMED)
+      this.userSettings.add(userSettings);
   }
 
   /** Takes one payload; resolves when it is recorded as durably as its kind asks, or could not be. Never rejects. */

@@ -120,6 +120,7 @@ export class Sessions {
         named: old.named,
         transcriptPath: old.transcriptPath,
         project: old.project,
+        userSettings: old.userSettings,
       });
     return writer;
   }

@@ -1,4 +1,4 @@
-import { homedir } from 'node:os';
+import { homedir, userInfo } from 'node:os';
 import { join } from 'node:path';
 
 /** Where a registration reaches: one person, one project, or everybody on the machine where no project setting reaches. */
@@ -14,6 +14,22 @@ export const MANAGED_FOLDER =
 export function userSettingsFolder(env: NodeJS.ProcessEnv): string {
   const named = env['CLAUDE_CONFIG_DIR'];
   return named !== undefined && named !== '' ? named : join(env['HOME'] ?? homedir(), '.claude');
+}
+
+/**
+ * The folders of Claude Code's user settings where nothing names another: by the password file, and by HOME, which a project's settings may have changed for
+ * the hook that started this process.
+ */
+export function usualSettingsFolders(env: NodeJS.ProcessEnv = process.env): string[] {
+  return [...new Set([homeByPasswordFile(), env['HOME'] ?? homedir()])].map((home) => join(home, '.claude'));
+}
+
+function homeByPasswordFile(): string {
+  try {
+    return userInfo().homedir;
+  } catch {
+    return homedir(); // a user without a row
+  }
 }
 
 /** The settings file of a scope. */

@@ -28,10 +28,10 @@ export function silencedBy(file: string, home: string): Silencing | undefined {
 }
 
 /** The settings files of a Claude Code session that an agent can write, besides policy. */
-export function settingsFiles(project: string | undefined, userFolder: string): string[] {
+export function settingsFiles(project: string | undefined, userFolders: Iterable<string>): string[] {
   const inProject =
     project === undefined ? [] : ['settings.json', 'settings.local.json'].map((name) => join(project, '.claude', name));
-  return [...inProject, join(userFolder, 'settings.json')];
+  return [...inProject, ...[...userFolders].map((folder) => join(folder, 'settings.json'))];
 }
 
 /** Whether one of the files gives the client a status line: a command that it runs by itself, whenever it likes. */

@@ -1,5 +1,6 @@
 // An agent that switches its hooks off, or makes calls that they do not tell of.
 import { mkdirSync, realpathSync, writeFileSync } from 'node:fs';
+import { userInfo } from 'node:os';
 import { join } from 'node:path';
 import {
   clientWithHook,
@@ -14,6 +15,7 @@ import {
   until,
 } from '../testing/recorder.fixture.js';
 import type { Recorder } from './recorder.js';
+import { usualSettingsFolders } from './settings-paths.js';
 
 let home: string;
 let recorder: Recorder & { warnings: string[] };
@@ -74,6 +76,31 @@ describe('silencing', () => {
       reason: 'silencing',
       file: join(folder, '.claude', 'settings.local.json'),
     });
+  });
+
+  it('is noticed in every folder of user settings that its hooks have named, and in the usual one all the same', async () => {
+    const [first, second] = [project(), project()];
+    const file = (folder: string) => join(folder, 'settings.json');
+    for (const folder of [first, second]) {
+      writeFileSync(file(folder), '{}');
+      await say(recorder, toolCall('s', 't1'), { CLAUDE_CONFIG_DIR: folder });
+    }
+    await say(recorder, toolCall('s', 't2'), { CLAUDE_CONFIG_DIR: 'relative' });
+    const seen = recorder.looks;
+    await until('a look', () => recorder.looks > seen + 1);
+    expect(kinds('s')).not.toContain('recorder alarm');
+    for (const folder of [first, second]) writeFileSync(file(folder), '{"disableAllHooks": true}');
+    const alarms = () => entriesOf(home, 's').filter(({ kind }) => kind === 'alarm');
+    await until('both alarms', () => alarms().length === 2);
+    expect(alarms().map(({ data }) => (JSON.parse(data ?? '') as { file: string }).file)).toEqual([
+      file(first),
+      file(second),
+    ]);
+    // Whatever environment the hook had that started a recorder.
+    expect(usualSettingsFolders({ HOME: first })).toEqual([
+      join(userInfo().homedir, '.claude'),
+      join(first, '.claude'),
+    ]);
   });
 
   it('is told at the latest when the session is over', async () => {

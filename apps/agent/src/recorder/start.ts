@@ -10,8 +10,8 @@ export const BIN = fileURLToPath(new URL('../../bin/nd7.js', import.meta.url));
 /** It is resident for days and does little at a time: a small young generation, little code, one helper thread. Saves some 20 MB. */
 export const LEAN = ['--max-semi-space-size=1', '--optimize-for-size', '--v8-pool-size=1'];
 
-/** What the recorder may know of the environment it is started from: an agent's holds keys, and options that would load code. */
-const PASSED = ['PATH', 'HOME', 'USER', 'LOGNAME', 'LANG', 'LC_ALL', 'TZ', 'TMPDIR', 'CLAUDE_CONFIG_DIR'];
+/** What the recorder may know of the environment it is started from, the same as the shim passes: an agent's holds keys, and options that would load code. */
+const PASSED = ['HOME', 'USER', 'LOGNAME', 'LANG', 'LC_ALL', 'TZ'];
 
 /** Starts the recorder of a home in the background, in a session of its own. Returns at once; a second one exits quietly. Never throws. */
 export function startRecorder(home: string): void {

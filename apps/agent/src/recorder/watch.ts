@@ -4,6 +4,7 @@ import { markOpen } from './open-marks.js';
 import { clientAlive } from './peer.js';
 import type { SessionWriter } from './session.js';
 import type { Sessions } from './sessions.js';
+import { usualSettingsFolders } from './settings-paths.js';
 import { hasStatusLine, SettingsWatch, settingsFiles } from './settings-watch.js';
 import type { Silencing } from './settings-watch.js';
 import { ProcessWatch, SilenceWatch } from './silence.js';
@@ -19,8 +20,6 @@ export interface WatchOptions {
   sessions: Sessions;
   clock: Clock;
   home: Home;
-  /** Folder of the client's user settings. */
-  userSettings: string;
   lookMs: number | undefined;
   warn(line: string): void;
 }
@@ -127,7 +126,7 @@ export class Watch {
         calls: calls.length,
       });
     if (!hasTranscript) await this.listenForPrograms(session, now);
-    for (const silencing of observed.settings.look(settingsFiles(session.project, this.options.userSettings))) {
+    for (const silencing of observed.settings.look(this.settingsOf(session))) {
       const key = `${silencing.how} ${silencing.file}`;
       if (observed.told.has(key)) continue;
       observed.told.add(key);
@@ -146,7 +145,7 @@ export class Watch {
     const heard = Math.max(...sessions.map(([, one]) => one.lastTaken));
     const since = this.of(session).programs.look(client, heard, now);
     // A status line is a program that the client runs on its own; and a hook may have been recorded past this recorder.
-    if (since === undefined || hasStatusLine(settingsFiles(session.project, this.options.userSettings))) return;
+    if (since === undefined || hasStatusLine(this.settingsOf(session))) return;
     if (sessions.some(([, one]) => lastToldAt(this.options.home, one.id) > heard)) return;
     await session.note('alarm', {
       reason: 'hooks silent',
@@ -156,6 +155,10 @@ export class Watch {
       heard: formatTime(heard),
       since: formatTime(since),
     });
+  }
+
+  private settingsOf({ project, userSettings }: SessionWriter): string[] {
+    return settingsFiles(project, new Set([...usualSettingsFolders(), ...userSettings]));
   }
 
   private of(session: SessionWriter): Observed {
