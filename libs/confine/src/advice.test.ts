@@ -12,6 +12,7 @@ describe('what to do on a system that refuses', () => {
 
   it.each([
     'launcher',
+    'plan',
     'trust',
     'namespaces',
     'maps',

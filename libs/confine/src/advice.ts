@@ -43,6 +43,11 @@ export function adviceFor(failure: LaunchFailure): Advice {
         message: `the launcher could not be started: ${what}`,
         hint: 'It is built with a C compiler: node native/launch/build.mjs.',
       };
+    case 'plan':
+      return {
+        message: `the launcher does not take what it was told: ${what}`,
+        hint: 'It was perhaps built from other sources than these: node native/launch/build.mjs.',
+      };
     case 'trust':
       return {
         message: `the launcher does not trust its own files: ${what}`,

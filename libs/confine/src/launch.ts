@@ -25,9 +25,16 @@ export interface Ended {
   failure: LaunchFailure | undefined;
 }
 
+/** What the launcher found before the program runs. */
+export interface Start {
+  proofs: Proof[];
+  /** Landlock's ABI. */
+  landlock: number;
+}
+
 export interface Launched {
-  /** Resolves when the program is about to run, with what was proved; rejects with nothing: see `ended`. */
-  started: Promise<{ proofs: Proof[]; landlock: number } | undefined>;
+  /** Resolves when the program may run, with what was proved; undefined where it never came to that: see `ended`. Rejects with what `admit` threw. */
+  started: Promise<Start | undefined>;
   ended: Promise<Ended>;
   /** The plan's listeners, by port, as soon as they are all there; none where the session ended before. They are the caller's to close. */
   listeners: Promise<Map<number, Server>>;
@@ -42,7 +49,12 @@ export interface LaunchOptions {
   stdio?: readonly [IOType, IOType, IOType];
   /** Another user to become, for a caller who may. */
   user?: { uid: number; gid: number };
+  /** Looks at what was proved: the program runs when this has resolved, and never where it throws. */
+  admit?(start: Start): Promise<void>;
 }
+
+/** The byte by which the launcher is told that the program may run. */
+const GO = 'g';
 
 /** Starts a plan. The session ends with this process: the launcher sees the pipe close. */
 export function launch(launcher: string, plan: Plan, options: LaunchOptions = {}): Launched {
@@ -57,8 +69,8 @@ export function launch(launcher: string, plan: Plan, options: LaunchOptions = {}
   });
   const pipe = child.stdio[3] as Duplex;
   const reports = new Reports();
-  let start: (value: { proofs: Proof[]; landlock: number } | undefined) => void = () => undefined;
-  const started = new Promise<{ proofs: Proof[]; landlock: number } | undefined>((done) => (start = done));
+  let start: (value: Start | undefined) => void = () => undefined;
+  const ready = new Promise<Start | undefined>((done) => (start = done));
   pipe.on('data', (bytes: Buffer) => {
     if (reports.take(bytes)) start({ proofs: reports.proofs, landlock: reports.landlock });
   });
@@ -67,12 +79,23 @@ export function launch(launcher: string, plan: Plan, options: LaunchOptions = {}
   pipe.write(encodePlan(plan));
   const end = ended(child, pipe, reports).finally(() => start(undefined));
   return {
-    started,
+    started: ready.then((value) => value && admitted(value, pipe, options)),
     ended: end,
     listeners: listenersOf(child, plan.listeners.length, end),
     signal: (name) => void child.kill(name),
     process: child,
   };
+}
+
+async function admitted(start: Start, pipe: Duplex, { admit }: LaunchOptions): Promise<Start> {
+  try {
+    await admit?.(start);
+  } catch (error) {
+    pipe.destroy();
+    throw error;
+  }
+  pipe.write(GO);
+  return start;
 }
 
 function ended(child: ChildProcess, pipe: Duplex, reports: Reports): Promise<Ended> {

@@ -51,7 +51,7 @@ export const RIGHTS = {
 } as const;
 
 const MAGIC = 'nd7-plan';
-const VERSION = 1;
+const VERSION = 2;
 const RECORD = {
   flags: 1,
   landlock: 2,

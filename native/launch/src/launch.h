@@ -11,7 +11,7 @@
 /* --- plan.c: bytes to a plan. Touches nothing but memory. --------------------------------------------------- */
 
 #define PLAN_MAGIC "nd7-plan"
-#define PLAN_VERSION 1u
+#define PLAN_VERSION 2u
 #define PLAN_HEADER ((size_t)16)
 #define PLAN_MAX ((size_t)8 << 20)
 

@@ -113,7 +113,17 @@ static bool read_signals(const struct session *session, pid_t agent) {
   return continued;
 }
 
+/* The front has been told what was proved, and answers when the program may start: it has written it down. Where there is no front, nobody is asked. */
+static void await_front(struct session *session, int front) {
+  char word = 0;
+  ssize_t n = 1;
+  while (front >= 0 && (n = recv(front, &word, 1, 0)) < 0 && errno == EINTR) continue;
+  if (front >= 0 && (n != 1 || word != 'g')) refuse(session, "session", "its front has gone");
+}
+
 _Noreturn void session_follow(struct session *session) {
+  /* A report that nobody reads any more forgets the descriptor, and its end has still to be seen. */
+  const int front = report_fd;
   struct attempt inside[ATTEMPTS] = {0};
   const pid_t agent = agent_ready(session, inside);
   if (agent == 0) {
@@ -124,14 +134,14 @@ _Noreturn void session_follow(struct session *session) {
   const bool held = (session->plan->flags & PLAN_SELFTEST) == 0 || selftest_judge(session->targets, inside, session->outside);
   if (!checked || !held) refuse(session, "self-test", "the boundary let something through");
   report("started\t%d", agent);
+  await_front(session, front);
   if (send(session->gate, "g", 1, MSG_NOSIGNAL) != 1) refuse(session, "agent", "it ended before its start");
   close(session->gate);
   session->gate = -1;
 
   int64_t continued = 0;
-  struct pollfd polled[] = {{.fd = session->signals, .events = POLLIN}, {.fd = session->control, .events = POLLIN}, {.fd = report_fd, .events = 0}};
+  struct pollfd polled[] = {{.fd = session->signals, .events = POLLIN}, {.fd = session->control, .events = POLLIN}, {.fd = front, .events = 0}};
   for (;;) {
-    polled[2].fd = report_fd;
     if (poll(polled, 3, -1) < 0) continue;
     /* Signals first: whether a stop is past depends on them. */
     if (polled[0].revents != 0 && read_signals(session, agent)) continued = now_ns();

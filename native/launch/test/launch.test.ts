@@ -47,7 +47,7 @@ const record = (type: number, ...body: (Buffer | string)[]): Buffer => {
 const allow = Buffer.from([6, 0, 0, 0, 0, 0, 0xff, 0x7f]);
 /** The records of a plan that is whole: flags, Landlock, folder, program, filter. */
 const whole = [record(1, u32(0)), record(2, u32(1)), record(3, '/\0'), record(4, 'true\0'), record(6, allow)];
-const plan = (records: Buffer[], { version = 1, size = 0, magic = 'nd7-plan' } = {}): Buffer => {
+const plan = (records: Buffer[], { version = 2, size = 0, magic = 'nd7-plan' } = {}): Buffer => {
   const body = Buffer.concat(records);
   return Buffer.concat([Buffer.from(magic), u32(version, 16 + body.length + size), body]);
 };
@@ -66,7 +66,7 @@ describe.each(builds)('%s', (_name, launcher) => {
   it.each<[string, Buffer, string]>([
     ['nothing', Buffer.alloc(0), 'ended before its end'],
     ['another magic', plan(whole, { magic: 'nd7-pla!' }), 'no plan of this version'],
-    ['another version', plan(whole, { version: 2 }), 'no plan of this version'],
+    ['another version', plan(whole, { version: 1 }), 'no plan of this version'],
     ['less than it says', plan(whole, { size: 4 }), 'ended before its end'],
     ['a size beyond all measure', plan(whole, { size: 0x7fffff00 }), 'no plan of this version'],
     ['a record cut short', plan([...whole, Buffer.from([1, 0, 0])]), 'cut short'],

@@ -1,7 +1,7 @@
 // `nd7 run` as a person types it: what comes back, what is refused, what is recorded, and what the terminal sees.
 import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
-import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, readFileSync, truncateSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import { join } from 'node:path';
 import { BIN, removeThrowAways, throwAway } from '../testing/recorder.fixture.js';
@@ -86,6 +86,28 @@ describe('nd7 run', () => {
     expect(readdirSync(join(user, '.nd7')).filter((name) => name.startsWith('.canary'))).toEqual([]);
   });
 
+  it.each([
+    ['goes on and keeps the exit code where the policy lets it, saying so once', 'best-effort', 7],
+    ['says so in place of the exit code where the policy requires it', 'required', 1],
+  ])('whose record fails in mid-session %s', async (_what, recording, status) => {
+    mkdirSync(join(user, '.nd7'), { mode: 0o700 });
+    writeFileSync(join(user, '.nd7/policy.jsonc'), JSON.stringify({ nd7: 1, recording }), { mode: 0o600 });
+    const script = 'echo up; while [ ! -e go ]; do sleep 0.02; done; exit 7';
+    const child = spawn(process.execPath, [BIN, 'run', '--', 'sh', '-c', script], { cwd: project, env: environment() });
+    let said = '';
+    child.stderr.on('data', (bytes: Buffer) => (said += bytes.toString()));
+    await once(child.stdout, 'data');
+    const [session = ''] = readdirSync(join(user, '.nd7/sessions'));
+    const log = join(user, '.nd7/sessions', session, 'log.jsonl');
+    // What holds is on the disk before the program has said a word.
+    expect(readFileSync(log, 'utf8')).toContain('"kind":"enforcement"');
+    // A log that somebody has cut is not written to any more.
+    truncateSync(log);
+    writeFileSync(join(project, 'go'), '');
+    expect(await once(child, 'close')).toEqual([status, null]);
+    expect(said).toMatch(/^nd7: the program’s end \(7\) (is not|cannot be) recorded.*\n(     .*\n)?$/);
+  });
+
   it('prints the manifest on stderr when asked', () => {
     const { stdout, stderr } = nd7(['run', '--json', '--', 'echo', 'out']);
     expect(stdout).toBe('out\n');
@@ -141,6 +163,7 @@ describe('nd7 run', () => {
     expect(refused).toMatchObject({ status: 2, stdout: '' });
     expect(refused.stderr).toMatch(/requires what tier T1 does not give here: observe\.exec/);
     expect(existsSync(join(project, 'ran'))).toBe(false);
+    expect(readdirSync(join(user, '.nd7')).filter((name) => name.startsWith('.canary'))).toEqual([]);
   });
 
   it.each<[string, string[], RegExp]>([

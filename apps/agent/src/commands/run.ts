@@ -61,6 +61,7 @@ async function run(command: string[], options: RunOptions, io: Io): Promise<void
     nd7Home: io.home,
     environment: io.env,
     cwd: io.cwd,
+    warn: (text) => io.err(`nd7: ${safeLine(text)}`),
     started: (boundary) => {
       if (options.verbose === true || io.isJson) show(boundary, io);
     },
@@ -84,5 +85,5 @@ function show({ tier, landlock, rows, shortfalls, session }: Boundary, io: Io): 
   }
   const absent = shortfalls.filter(({ what }) => what === 'missing').length;
   if (absent > 0) io.err(`  note    ${absent} paths of the policy are not there (--json names them)`);
-  for (const { path, what } of shortfalls) if (what !== 'missing') io.err(`  note    ${path}: ${what}`);
+  for (const { path, what } of shortfalls) if (what !== 'missing') io.err(`  note    ${safeLine(path)}: ${what}`);
 }

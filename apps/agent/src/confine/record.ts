@@ -1,35 +1,90 @@
 import { randomBytes } from 'node:crypto';
 import { formatTime } from '@nd7/entry';
 import { machineKey, openHome, openSession, type Journal } from '@nd7/journal';
+import type { Ruleset } from '@nd7/policy';
 import { systemClock } from '@nd7/signing';
+import { CliError } from '../cli/io.js';
 import { VERSION } from '../cli/version.js';
+import { Losses } from '../recorder/losses.js';
 
-/** The record of one confined session: a chain of its own, with the boundary in front and the end of the program behind. */
+/**
+ * The record of one confined session: a chain of its own, with the boundary in front and the end of the program behind. What cannot be
+ * written refuses what it would have told of where the policy requires recording; else that goes on, and a gap entry tells of it as soon as
+ * one can be written.
+ */
 export class RunRecord {
-  private constructor(private readonly journal: Journal) {}
+  readonly #losses = new Losses();
 
-  /** Opens the chain. Throws where it cannot be written. */
-  static async open(nd7Home: string): Promise<RunRecord> {
-    const home = openHome(nd7Home);
-    const session = `run-${randomBytes(8).toString('hex')}`;
-    const journal = await openSession(home, session, {
-      machine: machineKey(home),
-      start: { agent: 'nd7-run', version: VERSION },
-    });
-    return new RunRecord(journal);
+  private constructor(
+    private readonly journal: Journal | undefined,
+    private readonly recording: Ruleset['recording'],
+    private readonly warn: (text: string) => void,
+  ) {}
+
+  /** Opens the chain. `warn` is told once when something is lost. Throws `CliError` where the policy requires recording and it cannot be. */
+  static async open(
+    nd7Home: string,
+    recording: Ruleset['recording'],
+    warn: (text: string) => void,
+  ): Promise<RunRecord> {
+    try {
+      const home = openHome(nd7Home);
+      const session = `run-${randomBytes(8).toString('hex')}`;
+      const journal = await openSession(home, session, {
+        machine: machineKey(home),
+        start: { agent: 'nd7-run', version: VERSION },
+      });
+      return new RunRecord(journal, recording, warn);
+    } catch (error) {
+      if (recording === 'required') throw unrecorded('the session', error);
+      warn(`the session is not recorded: ${reasonOf(error)}`);
+      return new RunRecord(undefined, recording, warn);
+    }
   }
 
-  get session(): string {
-    return this.journal.session;
+  /** The chain's id; undefined where there is none. */
+  get session(): string | undefined {
+    return this.journal?.session;
   }
 
-  /** Appends an entry and waits until it is on the disk. */
-  async note(kind: string, data: Record<string, unknown>, source = 'recorder:nd7'): Promise<void> {
-    const time = formatTime(systemClock.now());
-    await this.journal.append([{ time, source, kind, data: JSON.stringify(data) }], { sync: true });
+  /** Appends an entry and waits until it is on the disk; `what` it tells of is for the error. Throws `CliError` where recording is required. */
+  async note(kind: string, data: Record<string, unknown>, what: string, source = 'recorder:nd7'): Promise<void> {
+    if (this.journal === undefined) return;
+    const now = systemClock.now();
+    const time = formatTime(now);
+    const lost = this.#losses.take();
+    const gap = lost && { time, source: 'recorder:nd7', kind: 'gap', data: JSON.stringify(lost.data) };
+    try {
+      const draft = { time, source, kind, data: JSON.stringify(data) };
+      await this.journal.append(gap === undefined ? [draft] : [gap, draft], { sync: true });
+    } catch (error) {
+      if (this.recording === 'required') throw unrecorded(what, error);
+      if (lost === undefined) this.warn(`${what} is not recorded: ${reasonOf(error)}`);
+      else this.#losses.putBack(lost);
+      this.#losses.add((error as { code?: string }).code ?? 'failed', now, kind);
+    }
   }
 
+  /** Seals the chain and gives it back. Throws `CliError` where recording is required and that fails. */
   async close(): Promise<void> {
-    await this.journal.close({ seal: true });
+    try {
+      await this.journal?.close({ seal: true });
+    } catch (error) {
+      if (this.recording === 'required') throw unrecorded('the end of the session', error);
+      if (!this.#losses.any) this.warn(`the record of the session is not sealed: ${reasonOf(error)}`);
+    }
   }
+}
+
+function reasonOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}
+
+function unrecorded(what: string, error: unknown): CliError {
+  return new CliError(
+    1,
+    `${what} cannot be recorded, and the policy requires it: ${reasonOf(error)}`,
+    'Mend that, or say "recording": "best-effort" in your policy.',
+    'unrecorded',
+  );
 }

@@ -12,6 +12,7 @@ import {
 } from '@nd7/confine';
 import { rulesetHash, type Ruleset } from '@nd7/policy';
 import { CliError } from '../cli/io.js';
+import { safeLine } from '../show/safe.js';
 import { wayOut, type WayOut } from './egress.js';
 import { RunRecord } from './record.js';
 
@@ -23,6 +24,8 @@ export interface RunRequest {
   cwd: string;
   /** Told once, when the program is about to run. */
   started(boundary: Boundary): void;
+  /** Told what the record of this session lacks, where the policy lets it. */
+  warn(text: string): void;
 }
 
 /** What holds while a session runs. */
@@ -44,82 +47,79 @@ const FROM_TERMINAL = ['SIGINT', 'SIGQUIT'] as const;
 
 /**
  * Runs a program inside and answers how it ended. Throws `CliError`: 2 where this system cannot give what the policy requires, before
- * anything is started.
+ * anything is started; 1 where the policy requires a record and it cannot be written, of the boundary before the program runs, of its end
+ * afterwards.
  */
 export async function runSession(request: RunRequest): Promise<Ended> {
-  const { ruleset } = request;
   const launcher = await findLauncher();
   if ('problem' in launcher) throw new CliError(2, launcher.problem, undefined, 'no-launcher');
-  const record = await openRecord(request);
-  const isRoot = process.geteuid?.() === 0;
+  const record = await RunRecord.open(request.nd7Home, request.ruleset.recording, request.warn);
   try {
-    const out = wayOut(ruleset, request.environment, async (decision) =>
-      record?.note('network', { ...decision }, 'decision:egress'),
-    );
+    let ended = await attempt(request, launcher.path, record, true);
     // Where user namespaces are refused, root makes the others without one.
-    for (const userNamespace of isRoot ? [true, false] : [true]) {
-      const prepared = prepareSession(request, out, userNamespace, isRoot);
-      const rows = manifest(ruleset, prepared.built, []);
-      refuseMissing(ruleset, rows);
-      const session = launch(launcher.path, prepared.plan);
-      const release = passSignals(session.signal);
-      void session.listeners.then((listeners) => out.serve(listeners));
-      try {
-        const start = await session.started;
-        if (start !== undefined) {
-          const boundary: Boundary = {
-            tier: 'T1',
-            landlock: start.landlock,
-            rows: manifest(ruleset, prepared.built, start.proofs),
-            shortfalls: prepared.built.shortfalls,
-            session: record?.session,
-          };
-          request.started(boundary);
-          await record?.note('enforcement', recorded(ruleset, boundary));
-        }
-        const ended = await session.ended;
-        if (start !== undefined || ended.failure?.step !== 'namespaces' || !userNamespace || !isRoot) {
-          if (start === undefined) throw failed(ended);
-          await record?.note('session.end', { reason: 'program ended', code: ended.code, signal: ended.signal });
-          return ended;
-        }
-      } finally {
-        release();
-        out.close();
-        for (const listener of (await session.listeners).values()) listener.close();
-        prepared.clean();
-      }
-    }
-    throw new CliError(2, 'this system refuses every way to make namespaces', undefined, 'no-boundary');
-  } finally {
-    await record?.close();
-  }
-}
-
-async function openRecord({ nd7Home, ruleset }: RunRequest): Promise<RunRecord | undefined> {
-  try {
-    return await RunRecord.open(nd7Home);
-  } catch (error) {
-    if (ruleset.recording === 'best-effort') return undefined;
-    const reason = error instanceof Error ? error.message : String(error);
-    throw new CliError(
-      1,
-      `the session cannot be recorded, and the policy requires it: ${reason}`,
-      undefined,
-      'unrecorded',
+    if (!ended.hasRun && ended.failure?.step === 'namespaces' && isRoot())
+      ended = await attempt(request, launcher.path, record, false);
+    if (!ended.hasRun) throw failed(ended);
+    const { code, signal } = ended;
+    await record.note(
+      'session.end',
+      { reason: 'program ended', code, signal },
+      `the program’s end (${code ?? signal})`,
     );
+    await record.close();
+    return ended;
+  } catch (error) {
+    // What went wrong first is what is told.
+    await record.close().catch(() => undefined);
+    throw error;
   }
 }
 
-function prepareSession(
+const isRoot = (): boolean => process.geteuid?.() === 0;
+
+async function attempt(
   request: RunRequest,
-  out: WayOut,
+  launcher: string,
+  record: RunRecord,
   userNamespace: boolean,
-  isRoot: boolean,
-): ReturnType<typeof prepare> {
+): Promise<Ended & { hasRun: boolean }> {
+  const { ruleset } = request;
+  const out = wayOut(ruleset, request.environment, (decision) =>
+    record.note('network', { ...decision }, 'an answer of the proxy', 'decision:egress'),
+  );
+  const prepared = prepareSession(request, out, userNamespace);
+  try {
+    refuseMissing(ruleset, manifest(ruleset, prepared.built, []));
+    const session = launch(launcher, prepared.plan, {
+      admit: async ({ landlock, proofs }) => {
+        const rows = manifest(ruleset, prepared.built, proofs);
+        const { shortfalls } = prepared.built;
+        const boundary: Boundary = { tier: 'T1', landlock, rows, shortfalls, session: record.session };
+        // On the disk before the program runs: nothing that it does can then be without it.
+        await record.note('enforcement', recorded(ruleset, boundary), 'what holds');
+        request.started(boundary);
+      },
+    });
+    const release = passSignals(session.signal);
+    void session.listeners.then((listeners) => out.serve(listeners));
+    try {
+      const start = await session.started;
+      return { ...(await session.ended), hasRun: start !== undefined };
+    } finally {
+      await session.ended;
+      release();
+      for (const listener of (await session.listeners).values()) listener.close();
+    }
+  } finally {
+    out.close();
+    prepared.clean();
+  }
+}
+
+function prepareSession(request: RunRequest, out: WayOut, userNamespace: boolean): ReturnType<typeof prepare> {
   try {
     const own = { listeners: out.ports, variables: out.environment };
-    return prepare({ ...request, ...own, userNamespace, isRoot, isFront: true });
+    return prepare({ ...request, ...own, userNamespace, isRoot: isRoot(), isFront: true });
   } catch (error) {
     if (error instanceof PrepareError) throw new CliError(2, error.message, error.hint, 'no-boundary');
     throw error;
@@ -142,7 +142,8 @@ function failed({ failure }: Ended): CliError {
   if (failure === undefined)
     return new CliError(1, 'the launcher ended before the program was started', undefined, 'no-boundary');
   const { message, hint } = adviceFor(failure);
-  return new CliError(2, message, hint, 'no-boundary');
+  // It may name a path, and paths are what somebody chose.
+  return new CliError(2, safeLine(message), hint, 'no-boundary');
 }
 
 /** Passes signals on while the program runs; the terminal's own are left to it. Returns what undoes that. */
