@@ -7,7 +7,8 @@ import { parseHost } from './host.js';
 import { leafAt } from './names.js';
 import { comparePaths, prefixesOf } from './path.js';
 import { PLACES, plainlyAllowed, someDocument, someInput, somePath, turned } from './policies.fixture.js';
-import { builtinPolicy } from './read.js';
+import type { PolicyDocument } from './document.js';
+import { builtinPolicy, readPolicy } from './read.js';
 import type { CompileInput } from './parts.js';
 import type { Ruleset } from './ruleset.js';
 import { passes } from './environment.js';
@@ -206,23 +207,62 @@ describe('what has no effect', () => {
 });
 
 describe('a hostile project’s policy', () => {
-  it('cannot hold up the start for long, as large as it may be', () => {
-    const deep = Array<string>(20).fill('a').join('/');
-    const paths = Array.from({ length: 1_000 }, (_, i) => `./${deep}/${i}`);
-    const pattern = (i: number): string => `${Array<string>(7).fill('**/a').join('/')}/x${i}`;
-    const document = {
-      nd7: 1 as const,
-      files: { read: { allow: paths, deny: paths }, write: { allow: paths, deny: paths } },
-      masks: Array.from({ length: 100 }, (_, i) => ({
-        pattern: pattern(i),
-        except: Array.from({ length: 8 }, (_x, k) => pattern(k)),
-      })),
-      protect: { refuse: paths, record: paths.map((_, i) => `a/a/${i}`) },
-      network: { deny: Array.from({ length: 1_000 }, (_, i) => `*.a${i}.test:*`) },
-    };
+  const many = (count: number, item: (i: number) => string): string[] =>
+    Array.from({ length: count }, (_, i) => item(i));
+  const nested = (depth: number): string => Array<string>(depth).fill('a').join('/');
+  const under = many(32, (i) => ['.', ...Array<string>(i).fill('a')].join('/'));
+  it.each<[string, Omit<PolicyDocument, 'nd7'>]>([
+    [
+      'long names and a pattern that nearly matches, below many folders',
+      {
+        files: { read: { allow: many(25, (i) => `./${nested(31)}/${'a'.repeat(900)}${i}`) } },
+        masks: many(15, (i) => `**/a*${'a'.repeat(900)}b*${i}`).map((pattern) => ({ pattern, under })),
+      },
+    ],
+    [
+      'many masks, many exceptions, many paths',
+      {
+        files: { read: { allow: many(700, (i) => `./${nested(20)}/x${i}`) } },
+        masks: many(62, (i) => `**/a/**/a/**/a/**/x${i % 10}*`).map((pattern) => ({
+          pattern,
+          except: many(7, (k) => `**/a/**/a/**/b${k}`),
+        })),
+      },
+    ],
+    [
+      'rules about many paths',
+      {
+        files: {
+          read: { allow: many(500, (i) => `./${nested(9)}/${i}`), deny: many(500, (i) => `./${nested(9)}/${i}`) },
+          write: { allow: many(500, (i) => `./${nested(9)}/${i}`), deny: many(500, (i) => `./${nested(9)}/${i}`) },
+        },
+      },
+    ],
+    ['few paths of many components', { files: { read: { deny: many(60, (i) => `./${nested(500)}/${i}`) } } }],
+    [
+      'many names and hosts',
+      {
+        protect: { refuse: many(900, (i) => `a*/a*/${i}`), record: many(900, (i) => `./a/a/${i}`) },
+        network: { deny: many(900, (i) => `*.a${i}.test:*`) },
+        environment: { unset: many(900, (i) => `*A*B*${i}`) },
+      },
+    ],
+  ])('cannot hold up the start for long: %s', (_what, document) => {
+    const text = JSON.stringify({ nd7: 1, ...document });
     const start = process.cpuUsage();
-    compile({ ...defaults, project: { policy: builtinPolicy('project', document), trusted: false } });
+    const policy = readPolicy(text, '/h/p/.nd7/policy.jsonc', 'project');
+    const { ruleset } = compile({ ...defaults, project: { policy, trusted: false } });
+    for (let i = 0; i < 100; i++) {
+      accessAt(ruleset, `/h/p/${nested(20)}/x${i}`);
+      leafAt(ruleset.leaves, `/h/p/${nested(20)}/x${i}`);
+    }
     expect(process.cpuUsage(start).user / 1e6).toBeLessThan(30);
+  });
+
+  it('is refused where its masks would be compared too often', () => {
+    const masks = many(20, (i) => `a${i}`).map((pattern) => ({ pattern, under }));
+    const policy = builtinPolicy('project', { nd7: 1, masks });
+    expect(() => compile({ ...defaults, project: { policy, trusted: false } })).toThrow(/At most 500 in one policy/);
   });
 });
 

@@ -12,14 +12,27 @@ import type { LeafTreatment, Mask, Mediator, ProtectedLeaf, Source } from './rul
 
 type MaskRule = Exclude<NonNullable<PolicyDocument['masks']>[number], string>;
 
+/** Every name that is made or found is compared with so many patterns at most, of each policy. */
+const MAX_COMPARISONS = 500;
+
 /** All masks, of the pool and of those who only narrow; each with what has been named in spite of it by somebody who may. */
 export function compileMasks(parts: Parts, places: Places): Mask[] {
   return everybody(parts).flatMap(({ part, over }) => {
     if (part.document.masks === undefined) return [];
-    const named = over.flatMap((other) => rulesOf(other, 'read', places, ['allow'])).filter((rule) => rule.allow);
+    const named = over.flatMap((other) => rulesOf(other, 'read', places, ['allow']));
+    let comparisons = 0;
     return part.document.masks.map((written, i) => {
       const rule: MaskRule = typeof written === 'string' ? { pattern: written } : written;
+      comparisons += (1 + (rule.except?.length ?? 0)) * (rule.under?.length ?? 1);
       const source = part.source(['masks', i], rule.pattern);
+      if (comparisons > MAX_COMPARISONS)
+        throw new PolicyError(
+          'bad-policy',
+          'its masks, with what they let out, times their folders, are too many',
+          `At most ${MAX_COMPARISONS} in one policy.`,
+          source.file,
+          source.line,
+        );
       const mask: Mask = {
         under: unique((rule.under ?? ['.']).map((folder) => expandAt(folder, places, source))),
         pattern: checked(rule.pattern, source),
@@ -97,7 +110,7 @@ function componentsIn(mask: Mask): { pattern: string[]; except: string[][] } {
 /** All protected names. A person releases them by name, or lets one place out by naming it for writing. */
 export function compileLeaves(parts: Parts, places: Places): ProtectedLeaf[] {
   const writes = (from: readonly Part[]): PathRule[] =>
-    from.flatMap((part) => rulesOf(part, 'write', places, ['allow'])).filter((rule) => rule.allow);
+    from.flatMap((part) => rulesOf(part, 'write', places, ['allow']));
   const persons = parts.pool.filter((part) => part.group >= GROUP.user);
   const roots = unique([
     places.project,
@@ -107,7 +120,9 @@ export function compileLeaves(parts: Parts, places: Places): ProtectedLeaf[] {
   return everybody(parts).flatMap(({ part, over }) => {
     if (part.document.protect === undefined) return [];
     const narrowing = parts.bounds.some((bound) => bound.part === part);
-    const named = writes(over.filter((other) => other.group >= GROUP.user && other !== part)).map(({ path }) => path);
+    const named = writes(over.filter((other) => other.group >= GROUP.user && other !== part)).map(({ path }) =>
+      foldPath(path),
+    );
     return namesOf(part)
       .filter(({ name }) => narrowing || !released.has(name))
       .map(({ name, treatment, mediator, below, source }) => {
@@ -121,7 +136,9 @@ export function compileLeaves(parts: Parts, places: Places): ProtectedLeaf[] {
           because: reasonFor(name, treatment),
           source,
         };
-        leaf.exceptPaths = unique(named.filter((path) => leafMatch(leaf, path, looksLikeGitDir) > 0));
+        leaf.exceptPaths = unique(
+          named.filter((path) => leafMatch(leaf, path, looksLikeGitDir) > 0).map(({ path }) => path),
+        );
         return leaf;
       });
   });
@@ -201,30 +218,53 @@ export function looksLikeGitDir(path: string): boolean {
   return /\/\.git(\/modules\/[^/]+|\/worktrees\/[^/]+)?$/.test(path);
 }
 
+/** A path with its components, as they are written and as they are compared. */
+interface FoldedPath {
+  path: string;
+  names: string[];
+  folded: string[];
+}
+
+function foldPath(path: string): FoldedPath {
+  const names = componentsOf(path);
+  return { path, names, folded: names.map(foldName) };
+}
+
+/** Folding is dear, and a leaf is asked about many paths. */
+const FOLDED = new WeakMap<ProtectedLeaf, string[]>();
+
+function foldedPattern(leaf: ProtectedLeaf): string[] {
+  const known = FOLDED.get(leaf) ?? leaf.pattern.split('/').map(foldName);
+  FOLDED.set(leaf, known);
+  return known;
+}
+
 /**
  * How many components of `path` a leaf's match reaches over: 0 where it does not protect the path. A path below a protected name counts
  * where the leaf says so. `isGitDir` says of a folder whether it is a git directory.
  */
-export function leafMatch(leaf: ProtectedLeaf, path: string, isGitDir: (folder: string) => boolean): number {
-  const pattern = leaf.pattern.split('/').map(foldName);
-  const all = componentsOf(path);
-  const folded = all.map(foldName);
+function leafMatch(
+  leaf: ProtectedLeaf,
+  { path, names, folded }: FoldedPath,
+  isGitDir: (folder: string) => boolean,
+): number {
+  const pattern = foldedPattern(leaf);
   let best = 0;
   for (const under of leaf.under) {
     if (!isWithin(path, under)) continue;
     const base = componentsOf(under).length;
-    const last = leaf.at === 'folder' ? base : all.length - pattern.length;
+    const last = leaf.at === 'folder' ? base : names.length - pattern.length;
     for (let start = base; start <= last; start++) {
       const end = start + pattern.length;
-      if (end > all.length || (!leaf.below && end !== all.length)) continue;
+      if (end > names.length || (!leaf.below && end !== names.length)) continue;
       if (!pattern.every((component, i) => nameMatches(component, folded[start + i] as string))) continue;
-      if (leaf.at === 'git-dir' && !isGitDir(`/${all.slice(0, start).join('/')}`)) continue;
-      if (all.slice(base, start).some((name) => leaf.notBelow.includes(name))) continue;
+      if (names.slice(base, start).some((name) => leaf.notBelow.includes(name))) continue;
+      if (leaf.at === 'git-dir' && !isGitDir(`/${names.slice(0, start).join('/')}`)) continue;
       best = Math.max(best, end);
     }
   }
   if (best === 0) return 0;
-  const match = `/${all.slice(0, best).join('/')}`;
+  const match = `/${names.slice(0, best).join('/')}`;
   return leaf.exceptPaths.some((other) => isWithin(path, other) && isWithin(other, match)) ? 0 : best;
 }
 
@@ -240,8 +280,9 @@ export function leafAt(
   isGitDir: (folder: string) => boolean = looksLikeGitDir,
 ): ProtectedLeaf | undefined {
   const deepest = new Map<string, { leaf: ProtectedLeaf; depth: number }>();
+  const folded = foldPath(path);
   for (const leaf of leaves) {
-    const depth = leafMatch(leaf, path, isGitDir);
+    const depth = leafMatch(leaf, folded, isGitDir);
     if (depth === 0) continue;
     const voice = BY_THEMSELVES.includes(leaf.source.layer) ? leaf.source.layer : 'person';
     const known = deepest.get(voice);

@@ -1,7 +1,7 @@
 import { PolicyError } from './failure.js';
 
 /** Longest pattern, in components: keeps comparing cheap. */
-const MAX_COMPONENTS = 16;
+const MAX_COMPONENTS = 8;
 const MAX_LENGTH = 1024;
 
 /**
@@ -59,35 +59,27 @@ export function parsePattern(pattern: string, { deep }: { deep: boolean }): stri
   return parts;
 }
 
-/** Whether one name matches a component in which `*` stands for any run of characters, also none. In time |name| × |component|. */
+/**
+ * Whether one name matches a component in which `*` stands for any run of characters, also none. Each text between stars is taken where it
+ * first stands: a later place would leave less for what follows.
+ */
 export function nameMatches(component: string, name: string): boolean {
-  let p = 0;
-  let n = 0;
-  let star = -1;
-  let mark = 0;
-  while (n < name.length) {
-    const c = component[p];
-    if (c === '*') {
-      star = p++;
-      mark = n;
-    } else if (c !== undefined && c === name[n]) {
-      p++;
-      n++;
-    } else if (star >= 0) {
-      p = star + 1;
-      n = ++mark;
-    } else return false;
+  if (!component.includes('*')) return component === name;
+  const texts = component.split('*');
+  const first = texts.shift() as string;
+  const last = texts.pop() as string;
+  if (name.length < first.length + last.length || !name.startsWith(first) || !name.endsWith(last)) return false;
+  const end = name.length - last.length;
+  let at = first.length;
+  for (const text of texts) {
+    const found = name.indexOf(text, at);
+    if (found < 0 || found + text.length > end) return false;
+    at = found + text.length;
   }
-  while (component[p] === '*') p++;
-  return p === component.length;
+  return true;
 }
 
-/** Whether all components match all names, `**` any number of them. */
-export function patternMatches(pattern: readonly string[], names: readonly string[]): boolean {
-  return prefixMatches(pattern, names).at(-1) === true;
-}
-
-/** Of every number of names from 1 on, whether the first so many match; in one pass. Empty for no names. */
+/** Of every number of names from 1 on, whether all components match the first so many, `**` any number of them. Empty for no names. */
 export function prefixMatches(pattern: readonly string[], names: readonly string[]): boolean[] {
   // reached[i]: the first i components match the names read so far.
   let reached = closure(pattern, [true]);
