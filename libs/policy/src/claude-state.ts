@@ -44,15 +44,18 @@ function keep(was: JsonObject, now: JsonObject, path: readonly string[], held: s
   const entries: [string, Json][] = [];
   for (const name of names) {
     const [old, value] = [own(was, name), own(now, name)];
-    const differs = JSON.stringify(sorted(old)) !== JSON.stringify(sorted(value));
     // A member that the client makes empty says nothing yet.
     const begins = old === undefined && isEmpty(value);
-    if (HELD.test(name) && differs && !begins) {
+    if (HELD.test(name) && !begins && differ(old, value)) {
       held.push([...path, name].join('.'));
       if (old !== undefined) entries.push([name, old]);
     } else if (value !== undefined) entries.push([name, value]);
   }
   return fromEntries(entries);
+}
+
+function differ(old: Json | undefined, value: Json | undefined): boolean {
+  return JSON.stringify(sorted(old)) !== JSON.stringify(sorted(value));
 }
 
 function isEmpty(value: Json | undefined): boolean {
@@ -95,5 +98,5 @@ function parseObject(text: string): JsonObject | null {
 
 function depthOf(value: Json, above: number): number {
   if (above > MAX_DEPTH || typeof value !== 'object' || value === null) return above;
-  return Math.max(above, ...Object.values(value).map((item) => depthOf(item, above + 1)));
+  return Object.values(value).reduce<number>((deepest, item) => Math.max(deepest, depthOf(item, above + 1)), above);
 }

@@ -26,7 +26,8 @@ const MAX_LENGTH = 4_200;
 /**
  * Whether git may be told so: a pointer is made for a folder of a repository that is known (`gitDirs`, absolute: `.git` of the project and of
  * clones in it), and never turned to another one. A `.git` file leads to `worktrees/x` or `modules/x` of such a repository, a `commondir`
- * to the repository it lies in, a `gitdir` to a `.git` below a writable folder (`roots`).
+ * to the repository it lies in, a `gitdir` to a `.git` below a writable folder (`roots`). Only names are compared: `at` has no links in
+ * it, and whether `target` has, and leads elsewhere by them, the caller sees on the disk.
  */
 export function mayPoint(
   pointer: Pointer,
@@ -75,10 +76,15 @@ function targetOf(kind: PointerKind, at: string, content: Uint8Array): string | 
     kind === 'dot-git' ? /^gitdir: ([^\n]+)\n?$/.exec(text ?? '')?.[1] : /^([^\n]+)\n?$/.exec(text ?? '')?.[1];
   if (said === undefined || said.endsWith('\r')) return null;
   const parts = said.startsWith('/') ? [] : componentsOf(at).slice(0, -1);
+  let named = said.startsWith('/');
   for (const part of said.split('/')) {
     if (part === '..') {
-      if (parts.pop() === undefined) return null;
-    } else if (part !== '' && part !== '.') parts.push(part);
+      // After a name it leads where that name leads, which a link decides; git writes it at the beginning only.
+      if (named || parts.pop() === undefined) return null;
+    } else if (part !== '' && part !== '.') {
+      named = true;
+      parts.push(part);
+    }
   }
   const path = `/${parts.join('/')}`;
   return isNormal(path) ? path : null;

@@ -29,6 +29,10 @@ describe('a pointer of git', () => {
     ['dot-git', '/p/wt/.git', 'gitdir: /p/.git/worktrees\n'],
     ['dot-git', '/p/wt/.git', 'gitdir: /p/.git/hooks/x\n'],
     ['dot-git', '/p/wt/.git', 'gitdir: /p/.git/worktrees/../../evil\n'],
+    // `link` may lead anywhere, and `..` from there.
+    ['dot-git', '/p/wt/.git', 'gitdir: /p/link/../.git/worktrees/wt\n'],
+    ['dot-git', '/p/wt/.git', 'gitdir: link/../../.git/worktrees/wt\n'],
+    ['gitdir', '/p/.git/worktrees/wt/gitdir', '/p/link/../wt/.git\n'],
     ['dot-git', '/p/wt/.git', 'gitdir: /p/.gitx/worktrees/wt\n'],
     ['dot-git', '/p/wt/.git', 'gitdir: /outside/.git/worktrees/x\n'],
     ['dot-git', '/p/wt/.git', 'gitdir: ../../../../..\n'],
@@ -159,6 +163,11 @@ describe('the state of Claude Code', () => {
       text: '{\n  "x": 1\n}\n',
       held: ['env'],
     });
+  });
+
+  it('may be long', () => {
+    const text = JSON.stringify({ history: Array<number>(300_000).fill(1) });
+    expect(compareClaudeState('{}', text)).toEqual({ text, held: [] });
   });
 
   it('cannot be changed through __proto__', () => {
