@@ -1,4 +1,4 @@
-import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { isAbsolute, join } from 'node:path';
 import { installedChromium, NONE, playwright } from './chromium.js';
@@ -23,9 +23,11 @@ describe('which Chromium the browser tests take', () => {
     expect(installedChromium(root, { PATH: folder })).toBe(other);
   });
 
-  it('only a program: a file that cannot be run is passed over', () => {
+  it('only a program: a file that cannot be run is passed over, and a folder of its name', () => {
     const path = program('chromium', 0o644);
     expect(installedChromium(root, { PATH: folder })).not.toBe(path);
+    mkdirSync(join(folder, 'chrome'));
+    expect(() => installedChromium(root, { ND7_CHROMIUM: join(folder, 'chrome') })).toThrow(/no program is there/);
   });
 
   it('refuses a name behind which no program is, and says how to mend it', () => {

@@ -1,6 +1,6 @@
 // A Chromium for the browser tests: one that is here, else one from the system's package manager (as root), else Playwright's own.
 import { spawnSync } from 'node:child_process';
-import { accessSync, constants } from 'node:fs';
+import { accessSync, constants, statSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { delimiter, dirname, join } from 'node:path';
 import { say } from './steps.js';
@@ -14,7 +14,7 @@ export const NONE = 'none';
 function isProgram(path: string): boolean {
   try {
     accessSync(path, constants.X_OK);
-    return true;
+    return statSync(path).isFile();
   } catch {
     return false;
   }
