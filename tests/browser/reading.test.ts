@@ -93,6 +93,15 @@ inChromium('the incidents list', () => {
     await desk.page.getByText('the machine says that it was asleep').first().waitFor();
     expect(await desk.page.getByText('INC-142').count()).toBe(0);
   });
+
+  it('leads to one of another day, whose times name that day, in the reader’s zone', async () => {
+    await desk.visit.go('/incidents/INC-80');
+    await desk.heading.filter({ hasText: 'has gone quiet' }).waitFor();
+    const times = await desk.page.locator('main time').allInnerTexts();
+    expect(times.length).toBe(3); // raised, last heard, over
+    for (const time of times) expect(time).toMatch(/^\d+ [A-Z][a-z]{2,3}( \d{4})? \d\d:\d\d:\d\d/);
+    expect(await desk.page.locator('main').innerText()).not.toMatch(/\dT\d/);
+  });
 });
 
 inChromium('keys', () => {

@@ -47,11 +47,11 @@ export function askAgain(): void {
   void answers.refetchQueries({ predicate: (query) => query.state.status === 'error' });
 }
 
-/** Incidents, asked for every half minute: the count beside the navigation is how a reader hears of one. */
-export function useIncidents(enabled = true) {
+/** How many incidents are open, asked for every half minute: the count beside the navigation is how a reader hears of one. */
+export function useOpenIncidents(enabled: boolean) {
   return useQuery({
-    queryKey: ['incidents'],
-    queryFn: ({ signal }) => vault.incidents({}, signal),
+    queryKey: ['open incidents'],
+    queryFn: async ({ signal }) => (await vault.incidents({ limit: 1 }, signal)).open ?? 0,
     refetchInterval: 30_000,
     enabled,
   });

@@ -1,7 +1,7 @@
 import { useEffect, useRef, useState } from 'react';
 import { TrustBar } from '../trust/TrustBar.js';
 import { ApiError, vault } from '../api/client.js';
-import { answers, useIncidents, useMe } from '../api/queries.js';
+import { answers, useMe, useOpenIncidents } from '../api/queries.js';
 import { cx } from '../ui/cx.js';
 import { Icon, type IconName } from '../ui/Icon.js';
 import { Link, Outlet, useNavigate, useRouterState } from '../ui/router.js';
@@ -121,9 +121,7 @@ function useFocusOnNavigation(path: string, main: React.RefObject<HTMLElement | 
 
 function SideNav({ path }: { path: string }) {
   const me = useMe();
-  const incidents = useIncidents(me.data !== undefined);
-  const open =
-    incidents.data?.open ?? incidents.data?.incidents.filter((incident) => incident.state === 'open').length ?? 0;
+  const open = useOpenIncidents(me.data !== undefined).data ?? 0;
   const item = (
     to: '/incidents' | '/sessions' | '/verify' | '/machines',
     icon: IconName,

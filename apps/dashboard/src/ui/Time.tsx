@@ -10,8 +10,8 @@ const dayYear = new Intl.DateTimeFormat('en-GB', { day: 'numeric', month: 'short
 type TimeAs = 'clock' | 'millis' | 'list' | 'exact' | 'day';
 
 /**
- * A time in the reader's zone, UTC on hover. `as` picks the detail: the clock, with milliseconds, what a list needs (the minute today, else with
- * the day), or the same to the second (`exact`).
+ * A time in the reader's zone, UTC on hover. `as` picks the detail: the clock alone, for where the day stands elsewhere; what a list needs (the
+ * minute today, else with the day), the same to the second (`exact`) or to the millisecond (`millis`); the day.
  */
 export function Time(props: { at: string | number; as?: TimeAs; plain?: boolean; className?: string | undefined }) {
   const date = new Date(props.at);
@@ -28,9 +28,11 @@ function words(date: Date, as: TimeAs): string {
   const now = new Date();
   const today = date.toDateString() === now.toDateString();
   if (as === 'clock') return clock.format(date);
-  if (as === 'millis') return `${clock.format(date)}.${String(date.getMilliseconds()).padStart(3, '0')}`;
-  const time = as === 'exact' ? clock : minutes;
-  if (as !== 'day' && today) return time.format(date);
+  const time =
+    as === 'millis'
+      ? `${clock.format(date)}.${String(date.getMilliseconds()).padStart(3, '0')}`
+      : (as === 'exact' ? clock : minutes).format(date);
+  if (as !== 'day' && today) return time;
   const named = date.getFullYear() === now.getFullYear() ? day.format(date) : dayYear.format(date);
-  return as === 'day' ? named : `${named} ${time.format(date)}`;
+  return as === 'day' ? named : `${named} ${time}`;
 }

@@ -15,6 +15,7 @@ import { Link, useParams } from '../../ui/router.js';
 import { Said } from '../../ui/Said.js';
 import { Loading, Trouble } from '../../ui/states.js';
 import { Time } from '../../ui/Time.js';
+import { Words } from '../../ui/Words.js';
 import type { ForkClaim, ForkResult } from '../../worker/protocol.js';
 import { ForkDrawing } from './ForkDrawing.js';
 import css from './incident.module.css';
@@ -130,9 +131,9 @@ function Bare({ incident }: { incident: Incident }) {
               ['Machine', <Hash key="m" hex={incident.machine} name="machine key" />],
               incident.session !== undefined && ['Session', <Hash key="s" hex={incident.session} name="session id" />],
               incident.count !== undefined && ['Count', incident.count.toLocaleString('en')],
-              ...seenRows(incident),
+              ...seenRows(incident).map(([what, value]) => [what, <Words key={what} text={value} />] as const),
               incident.over !== undefined && ['Over', <Time key="o" at={incident.over.at} as="millis" />],
-              incident.over !== undefined && ['Because', overSentence(incident)],
+              incident.over !== undefined && ['Because', <Said key="b" text={overSentence(incident.over)} />],
               incident.leaf_index !== undefined && ['In the log', `leaf ${incident.leaf_index.toLocaleString('en')}`],
             ]}
           />

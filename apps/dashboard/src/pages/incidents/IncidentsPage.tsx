@@ -108,9 +108,13 @@ export function IncidentsPage() {
                     <td>
                       <Time at={incident.at} as="list" plain />
                     </td>
-                    <td>
+                    <td className={table.state}>
                       <Verdict shape="says">{incident.state}</Verdict>
-                      {incident.over !== undefined && <span className={table.sub}>{overSentence(incident)}</span>}
+                      {incident.over !== undefined && (
+                        <span className={table.sub}>
+                          <Said text={overSentence(incident.over)} />
+                        </span>
+                      )}
                     </td>
                   </tr>
                 ))}

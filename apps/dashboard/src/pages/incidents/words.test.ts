@@ -36,13 +36,12 @@ describe('how an incident ended', () => {
   it.each(['heard', 'slept', 'revoked', 'shipped', 'closed', 'resumed', 'listed', 'forked', 'agrees', 'regrown'])(
     '%s is said in words',
     (why) => {
-      const said = overSentence({ ...base, state: 'over', over: { at: base.at, why } });
-      expect(said?.length).toBeGreaterThan(why.length);
+      expect(overSentence({ at: base.at, why }).length).toBeGreaterThan(why.length);
     },
   );
 
-  it('is not said of one that is open', () => {
-    expect(overSentence(base)).toBeUndefined();
+  it.each(['eclipse', 'constructor', '__proto__'])('%s, which this page does not know, is shown as it is', (why) => {
+    expect(overSentence({ at: base.at, why })).toBe(why);
   });
 });
 
@@ -51,6 +50,7 @@ it('what was seen is shown as far as the vault says it', () => {
   expect(seenRows({ ...base, seen: { entries: 3, was: 1200, off_by_ms: -200_400 } })).toEqual([
     ['Entries named', '3'],
     ['Entries before', '1,200'],
-    ['Off by', '-200 s'],
+    ['Off by', '200 s, behind the vault’s'],
   ]);
+  expect(seenRows({ ...base, seen: { off_by_ms: 97_000 } })).toEqual([['Off by', '97 s, ahead of the vault’s']]);
 });

@@ -25,24 +25,26 @@ export function incidentSentence(incident: Incident, machine: string): string {
 }
 
 /** By what an incident ended, as the vault says it. */
-export function overSentence({ over }: Incident): string | undefined {
-  return over === undefined ? undefined : (ENDED[over.why] ?? over.why);
+export function overSentence({ why }: NonNullable<Incident['over']>): string {
+  return ENDED.get(why) ?? why;
 }
 
-const ENDED: Readonly<Record<string, string>> = {
-  heard: 'the machine was heard again',
-  slept: 'the machine says that it was asleep',
-  revoked: 'the machine was revoked',
-  shipped: 'the entries came',
-  closed: 'the session was closed after all',
-  resumed: 'the session went on',
-  listed: 'the machine names the session again',
-  forked: 'the session forked and goes on in another',
-  agrees: 'the clock has been right for a while',
-  regrown: 'the machine names as many entries as before',
-};
+const ENDED: ReadonlyMap<string, string> = new Map(
+  Object.entries({
+    heard: 'the machine was heard again',
+    slept: 'the machine says that it was asleep',
+    revoked: 'the machine was revoked',
+    shipped: 'the entries came',
+    closed: 'the session was closed after all',
+    resumed: 'the session went on',
+    listed: 'the machine names the session again',
+    forked: 'the session forked and goes on in another',
+    agrees: 'the clock has been right for a while',
+    regrown: 'the machine names as many entries as before',
+  }),
+);
 
-/** What the vault saw, as rows of a list of facts. */
+/** What the vault saw, as rows of a list of facts; times are as the vault sent them. */
 export function seenRows({ seen = {} }: Incident): [string, string][] {
   const number = (n: number): string => n.toLocaleString('en');
   const rows: [string, string | undefined][] = [
@@ -53,11 +55,15 @@ export function seenRows({ seen = {} }: Incident): [string, string][] {
     ['Entries before', seen.was === undefined ? undefined : number(seen.was)],
     ['Entries held', seen.held === undefined ? undefined : number(seen.held)],
     ['Machine’s clock', seen.machine_time],
-    ['Off by', seen.off_by_ms === undefined ? undefined : `${number(Math.round(seen.off_by_ms / 1000))} s`],
+    ['Off by', seen.off_by_ms === undefined ? undefined : offBy(seen.off_by_ms)],
     ['Alarms', seen.alarms === undefined ? undefined : number(seen.alarms)],
     ['Heartbeat', seen.heartbeat === undefined ? undefined : `number ${number(seen.heartbeat)}`],
   ];
   return rows.filter((row): row is [string, string] => row[1] !== undefined);
+}
+
+function offBy(ms: number): string {
+  return `${Math.abs(Math.round(ms / 1000)).toLocaleString('en')} s, ${ms < 0 ? 'behind' : 'ahead of'} the vault’s`;
 }
 
 /** How bad a kind is: a fork convicts by itself, all else is to be looked at. */
