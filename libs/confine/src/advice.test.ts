@@ -1,5 +1,6 @@
 import { adviceFor, namespaceRefusal } from './advice.js';
 import { parseProbe } from './probe.js';
+import { keepsSignals } from './session.js';
 
 describe('what to do on a system that refuses', () => {
   it.each([
@@ -13,6 +14,7 @@ describe('what to do on a system that refuses', () => {
   it.each([
     'launcher',
     'plan',
+    'streams',
     'trust',
     'namespaces',
     'maps',
@@ -44,4 +46,17 @@ it('reads what the probe says, and takes what it does not say for absent', () =>
     namespacesAsRoot: undefined,
   });
   expect(parseProbe('')).toMatchObject({ landlock: 0, filter: false, notify: false, namespaces: 'not tried' });
+});
+
+it.each([
+  ['6.12.0', true],
+  ['6.18.44-amd64', true],
+  ['7.0-rc1', true],
+  ['10.1.2', true],
+  ['6.11.9', false],
+  ['6.8.0-31-generic', false],
+  ['5.14.0-427.el9.x86_64', false],
+  ['nonsense', false],
+])('Landlock of kernel %s keeps signals inside: %s', (kernel, expected) => {
+  expect(keepsSignals(kernel)).toBe(expected);
 });

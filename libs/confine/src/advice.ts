@@ -48,6 +48,11 @@ export function adviceFor(failure: LaunchFailure): Advice {
         message: `the launcher does not take what it was told: ${what}`,
         hint: 'It was perhaps built from other sources than these: node native/launch/build.mjs.',
       };
+    case 'streams':
+      return {
+        message: `${what}: through it a program inside would reach what is hidden`,
+        hint: 'Give it a file or /dev/null.',
+      };
     case 'trust':
       return {
         message: `the launcher does not trust its own files: ${what}`,

@@ -3,6 +3,8 @@ import { execFileSync } from 'node:child_process';
 import { chmodSync, existsSync, readdirSync, readFileSync, readlinkSync, symlinkSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
+import { callFilter } from './filter/filter.js';
+import { manifest } from './manifest.js';
 import { buildLaunchers, Machine, USERS } from './session.fixture.js';
 
 beforeAll(buildLaunchers, 120_000);
@@ -158,6 +160,38 @@ describe.each(USERS)('a session of %s', (who, user) => {
     );
     expect(stdout).toBe('RAN\n');
     expect(stderr.match(/Permission denied/g)).toHaveLength(2);
+  });
+
+  it('changes no mode and no time of a device of the host', async () => {
+    const { stdout, stderr } = await machine.run(
+      'for d in null zero full random urandom tty; do chmod 666 /dev/$d && echo MODE; touch -c -d @1 /dev/$d && echo TIME; done; echo x > /dev/null && echo written',
+    );
+    expect(stdout).toBe('written\n');
+    for (const line of stderr.trim().split('\n')) expect(line).toMatch(/Read-only file system/);
+  });
+
+  it('signals the members of its process group that are inside, and none where the kernel cannot tell them apart', async () => {
+    // The launcher is in the same process group, and so is whoever runs this test.
+    expect(await machine.run('trap "" TERM; kill -TERM 0; echo on; kill -KILL 0')).toMatchObject({
+      stdout: 'on\n',
+      signal: 'SIGKILL',
+    });
+    const filter = callFilter(process.arch === 'arm64' ? 'aarch64' : 'x86_64', { scoped: false });
+    const { stdout, stderr, code } = await machine.run('kill -TERM 0; echo on', { filter });
+    expect([stdout, stderr, code]).toEqual(['on\n', expect.stringMatching(/not permitted/), 0]);
+  });
+
+  it('says of temporary folders what the loader can do there', async () => {
+    machine.nodes.push(['/tmp', { read: true, write: true, exec: false }]);
+    const { stdout } = await machine.run(
+      `cp /bin/echo /tmp/echo; chmod 755 /tmp/echo; /tmp/echo RAN; for l in /lib*/ld-linux*.so.*; do $l /tmp/echo loaded; done`,
+    );
+    expect(stdout).toMatch(/^(loaded\n)+$/);
+    const { built } = machine.prepare(['true']);
+    expect(manifest(machine.ruleset(), built, []).find(({ property }) => property === 'files.exec')).toMatchObject({
+      status: 'partial',
+      limit: expect.stringContaining('/tmp') as string,
+    });
   });
 
   it('reaches its own loopback and nobody else’s', async () => {

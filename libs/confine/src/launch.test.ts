@@ -180,6 +180,19 @@ describe.each(USERS)('a session of %s', (_who, user) => {
     expect(machine.tree()).toEqual(before);
   });
 
+  it('does not start with a folder for a standard stream: from it every hidden path could be named', async () => {
+    machine.file('.ssh/id', 'SECRET');
+    machine.hide('.ssh');
+    const folder = openSync(machine.project, 'r');
+    const session = machine.start(['cat', '/dev/fd/0/../.ssh/id'], {}, { stdio: [folder, 'pipe', 'pipe'] });
+    let said = '';
+    session.process.stdout?.on('data', (bytes: Buffer) => (said += bytes.toString()));
+    expect(await session.ended).toMatchObject({ code: 125, failure: { step: 'streams' } });
+    closeSync(folder);
+    session.prepared.clean();
+    expect(said).toBe('');
+  });
+
   it('inherits no descriptor but the three', async () => {
     const secret = machine.file('held', 'SECRET');
     // Node opens with close-on-exec; a shell does not.

@@ -46,7 +46,7 @@ export interface Launched {
 
 export interface LaunchOptions {
   /** The program's standard streams; this process's own by default. */
-  stdio?: readonly [IOType, IOType, IOType];
+  stdio?: readonly [IOType | number, IOType | number, IOType | number];
   /** Another user to become, for a caller who may. */
   user?: { uid: number; gid: number };
   /** Looks at what was proved: the program runs when this has resolved, and never where it throws. */

@@ -93,6 +93,12 @@ function narrowed(property: Property, ruleset: Ruleset, built: Built): Promised 
   const promised = T1[property];
   if (property === 'tmp.private' && !ruleset.privateTmp)
     return { status: 'none', provider: '', limit: 'the policy shares the temporary folder' };
+  if (property === 'files.exec' && built.unrun.length > 0)
+    return {
+      status: 'partial',
+      provider: 'noexec mounts, Landlock',
+      limit: `programs in ${built.unrun.join(', ')} are not executed, but the loader (ld.so) can be told to run one`,
+    };
   const unseen = built.shortfalls.filter(({ what }) => what === 'not searched').length;
   if (unseen > 0 && (property === 'files.masks' || property === 'files.leaves'))
     return { ...promised, limit: `${promised.limit ?? ''}; ${unseen} folders were not searched for them` };

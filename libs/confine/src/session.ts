@@ -11,6 +11,7 @@ import {
   statSync,
   writeFileSync,
 } from 'node:fs';
+import { release } from 'node:os';
 import { dirname, join } from 'node:path';
 import { environmentInside, type Ruleset } from '@nd7/policy';
 import { callFilter } from './filter/filter.js';
@@ -85,22 +86,32 @@ export function prepare(input: SessionInput): Prepared {
   const canary = join(realpathSync(nd7Home), `${CANARY}${randomBytes(8).toString('hex')}`);
   sweep(nd7Home);
   writeFileSync(canary, randomBytes(32), { mode: 0o600 });
+  const scoped = keepsSignals(release());
   const plan: Plan = {
     userNamespace: input.userNamespace,
     writableProc: !input.isRoot,
     stopFront: input.isFront,
-    landlock: 1,
+    landlock: scoped ? SIGNAL_SCOPE : 1,
     cwd,
     argv: input.argv,
     environment: { ...environmentInside(ruleset.environment, input.environment), ...input.variables },
     listeners: input.listeners,
-    filter: callFilter(architecture),
+    filter: callFilter(architecture, { scoped }),
     view: built.view,
     // What an ordinary user may write there is about its own processes: gdb and browsers do.
     rules: input.isRoot ? built.rules : [...built.rules, { path: '/proc', rights: RIGHTS.writeFile | RIGHTS.truncate }],
     selfTest: { canary, outside: outsideFolder(ruleset, built) },
   };
   return { plan, built, clean: () => rmSync(canary, { force: true }) };
+}
+
+/** Landlock's version from which it keeps signals inside; Linux 6.12 brought it. */
+const SIGNAL_SCOPE = 6;
+
+/** Whether a kernel of this release does. Older ones with newer parts are taken for old ones: what is asked of Landlock is what the launcher holds it to. */
+export function keepsSignals(kernel: string): boolean {
+  const [major = 0, minor = 0] = kernel.split('.').map((part) => Number.parseInt(part, 10));
+  return major > 6 || (major === 6 && minor >= 12);
 }
 
 /** Takes away canaries of starts that were killed. */

@@ -36,6 +36,12 @@ void devices_take(struct devices *devices) {
   }
 }
 
+/* A node of the host: what is written goes to the device; its mode and times, which root inside owns too, stay. */
+static void place_node(int tree, const char *path) {
+  tree_set(tree, "", K_ATTR_RDONLY, 0, false);
+  tree_attach(tree, path);
+}
+
 /* Makes pseudo-terminals until one has the number of the session's terminal, so that it can lie under its own name. That one stays open as long as the
  * session; the others go. Numbers that need more descriptors than there are: the terminal stays without a name, /dev/tty works. */
 static void place_terminal(const struct devices *devices) {
@@ -54,7 +60,7 @@ static void place_terminal(const struct devices *devices) {
   }
   while (count > 0) close(held[--count]);
   free(held);
-  if (found >= 0) tree_attach(devices->terminal, devices->terminal_path);
+  if (found >= 0) place_node(devices->terminal, devices->terminal_path);
 }
 
 static void link_name(const char *to, const char *name) {
@@ -68,7 +74,7 @@ void devices_place(struct devices *devices) {
   close(tree);
   for (size_t i = 0; i < NODE_COUNT; i++) {
     snprintf(path, sizeof path, "/dev/%s", NODES[i]);
-    tree_attach(devices->nodes[i], path);
+    place_node(devices->nodes[i], path);
     close(devices->nodes[i]);
   }
   if (mkdir("/dev/pts", 0755) != 0 || mkdir("/dev/shm", 0755) != 0) fail("devices", "/dev");
@@ -81,7 +87,7 @@ void devices_place(struct devices *devices) {
   if (devices->terminal >= 0) {
     /* A terminal that is no pseudo-terminal, such as a console, gets a node of its own. */
     if (devices->terminal_index >= 0) place_terminal(devices);
-    else tree_attach(devices->terminal, devices->terminal_path);
+    else place_node(devices->terminal, devices->terminal_path);
     close(devices->terminal);
   }
   tree_set(AT_FDCWD, "/dev", K_ATTR_RDONLY, 0, false);

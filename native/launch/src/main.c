@@ -53,6 +53,16 @@ static void close_others(int plan, bool has_channel) {
   if (syscall(NR_CLOSE_RANGE, from, ~0u, 0) != 0) fail("descriptors", "close_range");
 }
 
+/* A folder that is handed over is a way past the view: from it every path outside can be named. */
+static void refuse_folders(void) {
+  struct stat s;
+  for (int fd = 0; fd < 3; fd++)
+    if (fstat(fd, &s) == 0 && S_ISDIR(s.st_mode)) {
+      errno = 0;
+      fail("streams", "one of the three standard streams is a folder");
+    }
+}
+
 static void pair(int ends[2]) {
   if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0) fail("session", "socketpair");
 }
@@ -84,6 +94,7 @@ int main(int argc, char **argv) {
 
   if (plan.port_count > 0 && (fstat(PLAN_CHANNEL, &s) != 0 || !S_ISSOCK(s.st_mode) || fcntl(PLAN_CHANNEL, F_SETFD, FD_CLOEXEC) != 0)) fail("listeners", "there is no channel to hand them out on");
 
+  refuse_folders();
   close_others(fd, plan.port_count > 0);
 
   struct targets targets = {0};

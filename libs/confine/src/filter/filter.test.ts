@@ -138,7 +138,7 @@ const argument = fc
 const args = fc.array(argument, { minLength: 6, maxLength: 6 });
 
 describe.each<Architecture>(['x86_64', 'aarch64'])('the filter for %s', (architecture) => {
-  const program = callFilter(architecture);
+  const program = callFilter(architecture, { scoped: true });
   const allowed = allowedCalls(architecture);
   const refused = refusedCalls(architecture);
   const run = (number: number, values: bigint[], arch = ARCH[architecture]): string =>
@@ -159,6 +159,21 @@ describe.each<Architecture>(['x86_64', 'aarch64'])('the filter for %s', (archite
         }),
         { numRuns: ['socket', 'clone', 'ioctl', 'seccomp', 'mknodat'].includes(name) ? 1000 : 30 },
       );
+  });
+
+  it('refuses signals to the own process group where Landlock does not keep them inside, and nothing else besides', () => {
+    const unscoped = callFilter(architecture, { scoped: false });
+    const number = allowed.get('kill') as number;
+    fc.assert(
+      fc.property(args, fc.constantFrom(...allowed.values()), (values, other) => {
+        const call = { arch: ARCH[architecture], number: other, args: values };
+        const isGroup = other === number && (values[0] as bigint) % 2n ** 32n === 0n;
+        expect(interpret(unscoped, call)).toBe(isGroup ? EPERM : interpret(program, call));
+      }),
+    );
+    expect(interpret(unscoped, { arch: ARCH[architecture], number, args: [2n ** 32n, 9n, 0n, 0n, 0n, 0n] })).toBe(
+      EPERM,
+    );
   });
 
   it('refuses what is known and not listed with EPERM, and all else with ENOSYS', () => {

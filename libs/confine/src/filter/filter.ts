@@ -108,16 +108,19 @@ const BY_ARGUMENT: Readonly<Record<string, () => Code>> = {
     ),
 };
 
+/** kill(0) reaches the whole process group, also those of it that are outside of the pid namespace: nd7, and what a shell runs beside it. */
+const noGroupSignal = (): Code => load(argument(0), when('equal', 0, refuse('EPERM'), ALLOW));
+
 /** Runs of neighbouring numbers with one answer, the last without an end. */
 interface Run {
   from: number;
   answer: Code;
 }
 
-function runs(architecture: Architecture): Run[] {
+function runs(architecture: Architecture, byArgument: Readonly<Record<string, () => Code>>): Run[] {
   const answers = new Map<number, Code>();
   for (const [, number] of refusedCalls(architecture)) answers.set(number, refuse('EPERM'));
-  for (const [name, number] of allowedCalls(architecture)) answers.set(number, BY_ARGUMENT[name]?.() ?? ALLOW);
+  for (const [name, number] of allowedCalls(architecture)) answers.set(number, byArgument[name]?.() ?? ALLOW);
   const unknown = refuse('ENOSYS');
   const found: Run[] = [];
   const last = Math.max(...answers.keys());
@@ -140,10 +143,11 @@ function search(of: readonly Run[]): Code {
 /**
  * The filter of tier T1, as instructions of classic BPF: only calls that are listed pass, some of them only with certain arguments. Known
  * ones that are not listed are EPERM, unknown and newer ones, io_uring and clone3 (whose flags no filter can read) ENOSYS: programs fall
- * back from that. Other architectures and x32 get ENOSYS for everything.
+ * back from that. Other architectures and x32 get ENOSYS for everything. `scoped`: Landlock keeps signals inside
+ * (version 6); else those to the own process group are refused.
  */
-export function callFilter(architecture: Architecture): Uint8Array {
-  const calls = search(runs(architecture));
+export function callFilter(architecture: Architecture, { scoped }: { scoped: boolean }): Uint8Array {
+  const calls = search(runs(architecture, scoped ? BY_ARGUMENT : { ...BY_ARGUMENT, kill: noGroupSignal }));
   const native = architecture === 'x86_64' ? when('atLeast', X32, refuse('ENOSYS'), calls) : calls;
   return assemble(load(ARCHITECTURE, when('equal', AUDIT_ARCH[architecture], load(NUMBER, native), refuse('ENOSYS'))));
 }

@@ -25,6 +25,8 @@ export interface Built {
   rules: Rule[];
   found: Found;
   shortfalls: Shortfall[];
+  /** Temporary folders in which nothing is executed, though what lies in them can be mapped. */
+  unrun: string[];
   /** The access that a path has in the view; for choosing what the self-test aims at. */
   stateOf: (path: string) => 'hidden' | 'shown' | 'writable';
 }
@@ -71,12 +73,11 @@ export function buildView(ruleset: Ruleset, hide: readonly string[]): Built {
   for (const path of granted) if (path !== undefined) places.add({ path, state: 'shown', exec: false });
   places.add({ path: RUN, state: 'hidden', exec: false });
   const view = places.toView();
+  const unrun = scratch.filter((path) => !places.inherited(path).exec);
   return {
     view,
-    rules: rulesOf(
-      view,
-      scratch.filter((path) => !places.inherited(path).exec),
-    ),
+    rules: rulesOf(view, unrun),
+    unrun,
     found,
     shortfalls,
     stateOf: (path) => places.stateOf(path),
