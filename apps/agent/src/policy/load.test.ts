@@ -89,6 +89,10 @@ describe('the policies of a session', () => {
     mkdirSync(join(project, '.nd7/policy.jsonc'));
     expect(load).toThrow(/the policy is no file/);
     rmSync(join(project, '.nd7'), { recursive: true });
+    write(join(project, 'elsewhere/policy.jsonc'), '{"nd7": 1}');
+    symlinkSync('elsewhere', join(project, '.nd7'));
+    expect(load).toThrow(/\.nd7: the folder of the policy is a link/);
+    rmSync(join(project, '.nd7'));
     write(join(nd7Home, 'policy.jsonc'), '{"nd7": 1, "extends": ["./../x.jsonc"]}');
     expect(load).toThrow(PolicyError);
     write(join(nd7Home, 'policy.jsonc'), '{"nd7": 1, "extends": ["./missing.jsonc"]}');

@@ -1,5 +1,5 @@
 // The policies of a session, read from where people keep them (docs/policy.md, "Files").
-import { closeSync, constants, fstatSync, openSync, readFileSync } from 'node:fs';
+import { closeSync, constants, fstatSync, lstatSync, openSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { filesNamedBy, isBuiltin, PolicyError, readPolicy } from '@nd7/policy';
 import type { CompileInput, Places, PolicyFile } from '@nd7/policy';
@@ -25,7 +25,7 @@ const MAX_BYTES = 256 * 1024;
 export function loadPolicies(request: PolicyRequest): CompileInput {
   const { places } = request;
   const user = readFile(join(places.nd7Home, 'policy.jsonc'), 'user');
-  const project = readFile(join(places.project, '.nd7', 'policy.jsonc'), 'project');
+  const project = projectFile(places.project);
   const profile =
     request.profile === null || isBuiltin(request.profile) ? request.profile : `./profiles/${request.profile}.jsonc`;
   if (profile?.startsWith('./') === true && !/^[A-Za-z0-9][A-Za-z0-9._-]*$/.test(request.profile ?? ''))
@@ -49,6 +49,14 @@ export function loadPolicies(request: PolicyRequest): CompileInput {
       ...(profile === null ? [] : [profile]),
     ]),
   };
+}
+
+/** A repository's `.nd7` may be a link as little as the file in it: what it leads to is not protected inside, and could be rewritten there. */
+function projectFile(project: string): PolicyFile | null {
+  const folder = join(project, '.nd7');
+  if (lstatSync(folder, { throwIfNoEntry: false })?.isSymbolicLink() === true)
+    throw new PolicyError('bad-json', 'the folder of the policy is a link', 'Put the folder itself there.', folder);
+  return readFile(join(folder, 'policy.jsonc'), 'project');
 }
 
 /** All files that are extended, by the names under which they are: below `$ND7_HOME`, whoever names them. */
