@@ -39,7 +39,7 @@ async function whyCommand(what: string, options: WhyOptions, io: Io): Promise<vo
   const { pathOf, factsOf } = await import('../policy/facts.js');
   const { why } = await import('@nd7/policy');
   const { ruleset } = rulesetHere(io, options.profile ?? null, options.for ?? '');
-  const facts = factsOf(ruleset.project);
+  const facts = factsOf();
   const path = pathOf(what, io.cwd, homeOf(io));
   const questions = questionsOf(what, path, options);
   // A rule may name the link or what it leads to: either denies.

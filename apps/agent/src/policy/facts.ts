@@ -1,7 +1,7 @@
 // What the rules ask of the disk.
-import { spawnSync } from 'node:child_process';
 import { existsSync, lstatSync, realpathSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
+import { GitFiles, isGitDir } from '@nd7/confine';
 import type { Facts } from '@nd7/policy';
 
 export interface NamedPath {
@@ -38,20 +38,8 @@ function follow(path: string): string {
   }
 }
 
-export function factsOf(project: string): Facts {
-  return {
-    tracked: (path) => isTracked(path, project),
-    // As git knows one (setup.c): by what it holds.
-    isGitDir: (folder) =>
-      existsSync(join(folder, 'commondir')) ||
-      ['HEAD', 'objects', 'refs'].every((name) => existsSync(join(folder, name))),
-  };
-}
-
-/** Whether git has the file in its index. A repository of somebody else's user, or none, tracks nothing. */
-function isTracked(path: string, project: string): boolean {
-  const asked = spawnSync('git', ['-C', project, '--literal-pathspecs', 'ls-files', '--error-unmatch', '--', path], {
-    stdio: 'ignore',
-  });
-  return asked.status === 0;
+/** The same that is asked when the boundary is made; of git's files alone, since git runs what a repository's configuration names. */
+export function factsOf(): Facts {
+  const git = new GitFiles();
+  return { tracked: (path) => git.isHeld(path), isGitDir };
 }
