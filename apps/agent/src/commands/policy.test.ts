@@ -22,10 +22,13 @@ beforeEach(() => {
 });
 afterEach(removeFolders);
 
-async function nd7(args: string[], more: { isJson?: boolean } = {}): Promise<CapturedIo> {
+async function nd7(
+  args: string[],
+  { env, ...more }: { isJson?: boolean; env?: Record<string, string> } = {},
+): Promise<CapturedIo> {
   const io = {
     ...capturedIo({ home: nd7Home, cwd: project, ...more }),
-    env: { HOME: home, PATH: process.env['PATH'], GITHUB_TOKEN: 'x' },
+    env: { HOME: home, PATH: process.env['PATH'], GITHUB_TOKEN: 'x', ...env },
   };
   const program = await buildProgram(io);
   await program.parseAsync(['node', 'nd7', ...args]);
@@ -70,6 +73,9 @@ describe('nd7 why', () => {
     expect((await nd7(['why', '.env', '--read'])).lines[0]).toMatch(/^denied .*masked$/);
     execFileSync('git', ['-C', project, 'add', '-f', '.env']);
     expect((await nd7(['why', '.env', '--read'])).lines[0]).toMatch(/^allowed/);
+    // A name in the index is not enough: the mask lets out what git holds anyway, and no other content.
+    writeFileSync(join(project, '.env'), 'A=2\n');
+    expect((await nd7(['why', '.env', '--read'])).lines[0]).toMatch(/^denied .*masked$/);
     const server = createServer();
     await new Promise<void>((done) => server.listen(join(project, 's'), done));
     expect((await nd7(['why', './s'])).lines[0]).toMatch(/may not be connected to/);
@@ -125,7 +131,8 @@ describe('nd7 policy', () => {
   });
 
   it('diff says what the policies here change, and which way', async () => {
-    expect((await nd7(['policy', 'diff'])).lines).toEqual(['nothing changes']);
+    for (const env of [{}, { GOCACHE: join(home, 'moved') }])
+      expect((await nd7(['policy', 'diff'], { env })).lines).toEqual(['nothing changes']);
     mine('{"nd7": 1, "files": {"exec": {"allow": ["~/out"]}, "read": {"deny": ["~/in"]}}}');
     const lines = (await nd7(['policy', 'diff'])).lines.filter((line) => /^[-+~] file/.test(line));
     // The home folder of this test lies in $TMP, where everything is written and nothing run.
@@ -163,5 +170,19 @@ describe('nd7 policy', () => {
       { project, hash: expect.any(String) as never, trusted: false },
     ]);
     expect((await nd7(['why', 'a.test'])).lines[0]).toMatch(/^denied/);
+  });
+
+  it('distrust takes trust back whatever lies there now', async () => {
+    const good = '{"nd7": 1, "network": {"allow": ["a.test"]}}';
+    theirs(good);
+    await nd7(['policy', 'trust', '--yes']);
+    theirs('{"nd7": 1,');
+    const { values } = await nd7(['policy', 'distrust'], { isJson: true });
+    expect(values).toEqual([{ project, hash: expect.stringMatching(/^[0-9a-f]{64}$/) as never, trusted: false }]);
+    theirs(good);
+    expect((await nd7(['why', 'a.test'])).lines[0]).toMatch(/^denied/);
+    expect((await nd7(['policy', 'distrust'], { isJson: true })).values).toEqual([
+      { project, hash: null, trusted: false },
+    ]);
   });
 });

@@ -75,22 +75,13 @@ function noteJson({ kind, text, source }: Note): object {
 }
 
 async function compare({ profile, for: program, from }: Which & { from: string }, io: Io): Promise<void> {
-  const { rulesetHere } = await import('../policy/here.js');
+  const { policiesHere, rulesetHere } = await import('../policy/here.js');
   const { compile, diff, isBuiltin } = await import('@nd7/policy');
   if (!isBuiltin(from))
     throw new CliError(2, `nd7 brings no profile "${from}"`, 'There are default, offline, review and secrets.');
   const { ruleset } = rulesetHere(io, profile ?? null, program ?? '');
-  const { home, project, tmp } = ruleset;
-  const places = { home, project, tmp, nd7Home: io.home, variables: {} };
-  const base = {
-    places,
-    user: null,
-    project: null,
-    team: null,
-    session: { profile: from, packs: [], policy: null },
-    grants: [],
-    files: new Map(),
-  };
+  // All else the same: what the environment moves is no change of a policy.
+  const base = { ...policiesHere(io, from, program ?? ''), user: null, project: null };
   await printChanges(diff(compile(base).ruleset, ruleset), io);
 }
 
@@ -128,10 +119,9 @@ async function check(file: string | undefined, io: Io): Promise<void> {
 }
 
 async function trustProject(yes: boolean, io: Io): Promise<void> {
-  const { projectPolicy, whatTrustChanges } = await import('../policy/check.js');
+  const { projectPolicy } = await import('../policy/check.js');
   const { trust } = await import('../policy/trusted.js');
-  const { project, hash, isTrusted } = projectPolicy(io);
-  const changes = whatTrustChanges(io);
+  const { project, hash, isTrusted, changes } = projectPolicy(io);
   if (!isTrusted && !yes) {
     if (io.isJson || !io.isTerminal || process.stdin.isTTY !== true)
       throw new CliError(2, 'nobody is here to be asked', 'Look at `nd7 policy check`, then say --yes.');
@@ -144,11 +134,13 @@ async function trustProject(yes: boolean, io: Io): Promise<void> {
   else io.out(`trusted: ${hash.slice(0, 16)}… of ${project}; a changed file is untrusted again`);
 }
 
+/** Whatever lies there now: a policy that is gone or broken may come back as it was. */
 async function distrustProject(io: Io): Promise<void> {
-  const { projectPolicy } = await import('../policy/check.js');
+  const { homeOf } = await import('../policy/here.js');
+  const { projectOf } = await import('../confine/project.js');
   const { distrust } = await import('../policy/trusted.js');
-  const { project, hash } = projectPolicy(io);
-  distrust(io.home, project);
+  const project = projectOf(io.cwd, homeOf(io));
+  const hash = distrust(io.home, project);
   if (io.isJson) io.json({ project, hash, trusted: false });
   else io.out(`the policy of ${project} only narrows now`);
 }

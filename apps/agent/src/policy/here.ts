@@ -1,8 +1,9 @@
 // The rules that `nd7 run` would start with in this folder.
-import type { Note, Ruleset } from '@nd7/policy';
+import { compile } from '@nd7/policy';
+import type { CompileInput, Note, Ruleset } from '@nd7/policy';
 import { CliError, type Io } from '../cli/io.js';
 import { projectOf } from '../confine/project.js';
-import { rulesetFor } from '../confine/ruleset.js';
+import { inputFor, told } from '../confine/ruleset.js';
 
 /** The person's home folder. Throws CliError where HOME is not set. */
 export function homeOf(io: Io): string {
@@ -11,15 +12,21 @@ export function homeOf(io: Io): string {
   return home;
 }
 
-/** `program`: the one that would be run; '' for none in particular. */
-export function rulesetHere(io: Io, profile: string | null, program: string): { ruleset: Ruleset; notes: Note[] } {
+/** The policies that meet here. `program`: the one that would be run; '' for none in particular. */
+export function policiesHere(io: Io, profile: string | null, program: string): CompileInput {
   const home = homeOf(io);
-  return rulesetFor({
-    profile,
-    program,
-    home,
-    project: projectOf(io.cwd, home),
-    nd7Home: io.home,
-    environment: io.env,
-  });
+  return told(() =>
+    inputFor({
+      profile,
+      program,
+      home,
+      project: projectOf(io.cwd, home),
+      nd7Home: io.home,
+      environment: io.env,
+    }),
+  );
+}
+
+export function rulesetHere(io: Io, profile: string | null, program: string): { ruleset: Ruleset; notes: Note[] } {
+  return told(() => compile(policiesHere(io, profile, program)));
 }

@@ -1,6 +1,7 @@
 // Which projects' policies a person has accepted: one version of one file, by its hash.
-import { mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
+import { readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { makeFolders } from '@nd7/kernel';
 import { CliError } from '../cli/io.js';
 
 export interface TrustedPolicy {
@@ -20,12 +21,16 @@ export function trust(nd7Home: string, policy: TrustedPolicy): void {
   writeTrusted(nd7Home, [...readTrusted(nd7Home).filter(({ project }) => project !== policy.project), policy]);
 }
 
-/** Takes that back: from the next start on the project's policy only narrows. */
-export function distrust(nd7Home: string, project: string): void {
+/** Takes that back: from the next start on the project's policy only narrows. The hash that was trusted; null for none. */
+export function distrust(nd7Home: string, project: string): string | null {
+  const all = readTrusted(nd7Home);
+  const known = all.find((policy) => policy.project === project);
+  if (known === undefined) return null;
   writeTrusted(
     nd7Home,
-    readTrusted(nd7Home).filter((known) => known.project !== project),
+    all.filter((policy) => policy !== known),
   );
+  return known.hash;
 }
 
 const fileOf = (nd7Home: string): string => join(nd7Home, 'trusted-policies.json');
@@ -61,7 +66,7 @@ function damaged(nd7Home: string, why: string): CliError {
 }
 
 function writeTrusted(nd7Home: string, trusted: TrustedPolicy[]): void {
-  mkdirSync(nd7Home, { recursive: true, mode: 0o700 });
+  makeFolders(nd7Home, 0o700);
   const file = fileOf(nd7Home);
   const temporary = `${file}.${process.pid}.tmp`;
   writeFileSync(temporary, `${JSON.stringify({ trusted }, null, 2)}\n`, { mode: 0o600 });
