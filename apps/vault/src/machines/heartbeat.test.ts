@@ -128,6 +128,52 @@ describe('a tail', () => {
   });
 });
 
+describe('a machine that names a thousand sessions', () => {
+  const flooding = (): Promise<TestMachine> => world.machine('flood', `box-${String((n += 1))}`);
+  beforeAll(() => world.team('flood'));
+  const list = (entries: number, head = 'f'.repeat(64)): { session: string; entries: number; head: string }[] =>
+    Array.from({ length: 999 }, (_, i) => ({ session: `n-${String(i)}`, entries, head }));
+  const raised = async (machine: TestMachine): Promise<Record<string, number>> =>
+    Object.fromEntries(
+      (
+        await world.owner<
+          { kind: string; n: number }[]
+        >`select kind, count(*)::integer as n from nd7.incident where machine = ${machine.key.publicKey} group by kind`
+      ).map(({ kind, n }) => [kind, n]),
+    );
+
+  it('raises a hundred incidents of a kind at most, and those of sessions that the vault holds besides', async () => {
+    const machine = await flooding();
+    const session = await stored(machine);
+    ahead = 90_000;
+    await machine.beat({ sessions: list(9) });
+    for (let entries = 8; entries > 4; entries -= 1)
+      await machine.beat({ sessions: [...list(entries), session.named(3)] });
+    for (const head of ['a', 'b', 'c'])
+      await machine.beat({
+        sessions: [...list(5, head.repeat(64)), { ...session.named(4), head: head.repeat(64) }],
+      });
+    ahead = 0;
+    expect(await raised(machine)).toEqual({ 'tail-shrank': 101, disagrees: 101 });
+    const kinds = await world.owner<{ kind: string }[]>`
+      select kind from nd7.incident where machine = ${machine.key.publicKey} and session = ${session.id} order by kind`;
+    expect(kinds.map((one) => one.kind)).toEqual(['disagrees', 'tail-shrank']);
+  });
+
+  it('is heard in about the same time, however many heartbeats it sent before', async () => {
+    const machine = await flooding();
+    const beat = async (): Promise<number> => {
+      const start = performance.now();
+      expect((await machine.beat({ sessions: list(9) })).status).toBe(200);
+      return performance.now() - start;
+    };
+    await beat();
+    const first = Math.min(await beat(), await beat());
+    for (let i = 0; i < 18; i += 1) await beat();
+    expect(Math.min(await beat(), await beat(), await beat()) / first).toBeLessThan(8);
+  });
+});
+
 describe('a clock', () => {
   const minutes = (n: number): void => {
     ahead += n * 60_000;

@@ -18,6 +18,8 @@ import { CLOCK, RANDOM, type Clock, type Random } from '../ports.js';
 const IN_TRANSIT = 60_000;
 /** A heartbeat is held against so many before it. */
 const BEFORE = 20;
+/** Open incidents of a kind about sessions that a machine only named: it can name as many as it likes, and those of real ones must be seen. */
+const MOST_NAMED = 100;
 
 /**
  * Keeps what machines say of themselves, and raises at once what does not fit what they said (signed) before: a tail that shrank, a head that
@@ -43,12 +45,18 @@ export class HeartbeatStore {
         returning id`;
       const heartbeat = row?.id ?? 0;
       const raised = new Episodes(tx, team, now, this.random);
-      for (const one of await this.shrunk(tx, machine, heartbeat, now)) {
+      for (const one of await this.limited(
+        tx,
+        machine,
+        'tail-shrank',
+        await this.shrunk(tx, machine, heartbeat, now),
+      )) {
         const { session, entries, was, held } = one;
         const seen = { heartbeat, entries, was, ...(held === null ? {} : { held }) };
         await raised.begin({ kind: 'tail-shrank', machine, session }, seen, { count: entries });
       }
-      for (const { session, entries } of await this.disagreeing(tx, machine, heartbeat))
+      const disagreeing = await this.disagreeing(tx, machine, heartbeat);
+      for (const { session, entries } of await this.limited(tx, machine, 'disagrees', disagreeing))
         await this.incidents.add(
           tx,
           { team, kind: 'disagrees', machine, session, count: entries, at: now, seen: { heartbeat, entries } },
@@ -64,6 +72,22 @@ export class HeartbeatStore {
     });
     episodes.count(this.metrics);
     this.metrics.heartbeats.inc({ said: said.away?.reason ?? 'here' });
+  }
+
+  /** All of those that the vault holds entries of, and of the others as many as are not too many. */
+  private async limited<T extends { held: number | null }>(
+    tx: TransactionSql,
+    machine: string,
+    kind: string,
+    found: T[],
+  ): Promise<T[]> {
+    const held = found.filter((one) => one.held !== null);
+    if (held.length === found.length) return found;
+    const [row] = await tx<{ n: number }[]>`
+      select count(*)::integer as n from nd7.open_incident i where i.machine = ${machine} and i.kind = ${kind}
+        and not exists (select from nd7.segment g where g.machine = i.machine and g.session = i.session)`;
+    const room = Math.max(0, MOST_NAMED - (row?.n ?? 0));
+    return [...held, ...found.filter((one) => one.held === null).slice(0, room)];
   }
 
   /** Sessions that a heartbeat says are shorter than an earlier one said, or than what the vault holds. */
@@ -100,20 +124,25 @@ export class HeartbeatStore {
     tx: TransactionSql,
     machine: string,
     heartbeat: number,
-  ): Promise<{ session: string; entries: number }[]> {
+  ): Promise<{ session: string; entries: number; held: number | null }[]> {
+    // What was said before is gathered once: looked up for each session, it is twenty lists of a thousand a thousand times.
     return tx`
       with said as (
         select o.* from nd7.heartbeat h, unnest(h.sessions, h.entries, h.heads) as o (session, entries, head)
         where h.machine = ${machine} and h.id = ${heartbeat}
-      )
-      select s.session, s.entries from said s
-      where exists (
-        select from nd7.segment g where g.machine = ${machine} and g.session = s.session and g.to_entry = s.entries and g.head <> s.head
-      ) or exists (
-        select from (select * from nd7.heartbeat h where h.machine = ${machine} and h.id < ${heartbeat} order by h.id desc limit ${BEFORE}) h,
+      ), earlier as materialized (
+        select o.session, o.entries, min(o.head) as one, max(o.head) as other
+        from (select * from nd7.heartbeat h where h.machine = ${machine} and h.id < ${heartbeat} order by h.id desc limit ${BEFORE}) h,
           unnest(h.sessions, h.entries, h.heads) as o (session, entries, head)
-        where o.session = s.session and o.entries = s.entries and o.head <> s.head
-      )`;
+        group by o.session, o.entries
+      ), stored as materialized (
+        select s.session, s.entries, (select g.head from nd7.segment g where g.machine = ${machine} and g.session = s.session and g.to_entry = s.entries) as head,
+          (select max(g.to_entry) from nd7.segment g where g.machine = ${machine} and g.session = s.session) as held
+        from said s
+      )
+      select s.session, s.entries, g.held
+      from said s join stored g on g.session = s.session left join earlier e on e.session = s.session and e.entries = s.entries
+      where g.head <> s.head or e.one <> s.head or e.other <> s.head`;
   }
 }
 
