@@ -3,7 +3,6 @@ import {
   chownSync,
   closeSync,
   fsyncSync,
-  mkdirSync,
   openSync,
   readFileSync,
   readlinkSync,
@@ -14,6 +13,7 @@ import {
   writeSync,
 } from 'node:fs';
 import { basename, dirname, join, resolve } from 'node:path';
+import { makeFolders } from '@nd7/kernel';
 import { HooksError } from './errors.js';
 
 /** A settings file as it is on disk; `bytes` undefined when there is none. `real` is where symbolic links lead. */
@@ -58,7 +58,7 @@ export function writeSettings(file: SettingsFile, bytes: Uint8Array | undefined)
       rmSync(file.real, { force: true });
       return;
     }
-    mkdirSync(folder, { recursive: true, mode: 0o755 });
+    makeFolders(folder, 0o755);
     const old = file.bytes === undefined ? undefined : statSync(file.real);
     rmSync(temporary, { force: true });
     const fd = openSync(temporary, 'wx', old === undefined ? 0o644 : old.mode & 0o777);

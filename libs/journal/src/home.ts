@@ -1,6 +1,7 @@
-import { accessSync, chmodSync, constants, mkdirSync, readdirSync, statSync } from 'node:fs';
+import { accessSync, chmodSync, constants, readdirSync, statSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
 import { isSessionId } from '@nd7/entry';
+import { makeFolders } from '@nd7/kernel';
 import { makeFolder } from './disk.js';
 import { errnoOf, JournalError } from './failure.js';
 
@@ -78,7 +79,7 @@ export function openHome(path: string): Home {
 }
 
 function makeRoot(root: string): boolean {
-  mkdirSync(dirname(root), { recursive: true });
+  makeFolders(dirname(root));
   return makeFolder(root);
 }
 
@@ -123,7 +124,7 @@ function unusable(root: string, error: unknown): JournalError {
     return new JournalError('no-space', `no space left for ${at}`, { cause: error });
   return new JournalError(
     'unreadable',
-    `${at} cannot be used: ${error instanceof Error ? error.message : String(error)}`,
+    `${at} cannot be used (${error instanceof Error ? error.message : String(error)}): set ND7_HOME to a folder of your own`,
     { cause: error },
   );
 }

@@ -1,5 +1,17 @@
 import { spawn, spawnSync } from 'node:child_process';
-import { closeSync, existsSync, mkdirSync, mkdtempSync, openSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import {
+  closeSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  openSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { connect, createServer, type Server, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -7,6 +19,7 @@ import type { Writable } from 'node:stream';
 import {
   isAlive,
   KernelError,
+  makeFolders,
   parseStat,
   peerOf,
   peerOfSocket,
@@ -189,4 +202,32 @@ describe('processes', () => {
     expect(isAlive(pid)).toBe(false);
     sh.kill('SIGKILL');
   }, 60_000);
+});
+
+describe('folders', () => {
+  it('are made with those above them, and left as they are where they are there', () => {
+    const path = join(folder, 'a', 'b', 'c');
+    for (const mode of [0o700, 0o755]) makeFolders(path, mode);
+    for (const one of ['a', 'a/b', 'a/b/c']) expect(statSync(join(folder, one)).mode & 0o777).toBe(0o700);
+    symlinkSync(path, join(folder, 'link'));
+    makeFolders(join(folder, 'link'));
+    makeFolders(join(folder, 'link', 'd'));
+    expect(readdirSync(path)).toEqual(['d']);
+  });
+
+  it('that cannot be made are an error, also where the system says that what is there is missing', () => {
+    const code = (path: string) => {
+      try {
+        makeFolders(path);
+        return 'made';
+      } catch (error) {
+        return (error as NodeJS.ErrnoException).code;
+      }
+    };
+    writeFileSync(join(folder, 'file'), '');
+    symlinkSync('nowhere', join(folder, 'dangling'));
+    expect([code(join(folder, 'file')), code(join(folder, 'dangling'))]).toEqual(['EEXIST', 'EEXIST']);
+    expect(code(join(folder, 'file', 'x', 'y'))).toBe('ENOTDIR');
+    if (process.platform === 'linux') expect([code('/proc/nd7'), code('/proc/nd7/x')]).toEqual(['ENOENT', 'ENOENT']);
+  });
 });

@@ -1,21 +1,12 @@
-import {
-  closeSync,
-  constants,
-  fsyncSync,
-  mkdirSync,
-  openSync,
-  readFileSync,
-  renameSync,
-  unlinkSync,
-  writeSync,
-} from 'node:fs';
+import { closeSync, constants, fsyncSync, openSync, readFileSync, renameSync, unlinkSync, writeSync } from 'node:fs';
 import { dirname } from 'node:path';
+import { makeFolders } from '@nd7/kernel';
 import { ShipError } from './error.js';
 
 /** Makes a folder of this user alone, and those above it. */
 export function makeFolder(path: string): void {
   try {
-    mkdirSync(path, { recursive: true, mode: 0o700 });
+    makeFolders(path, 0o700);
   } catch (cause) {
     throw io(path, cause);
   }

@@ -27,6 +27,8 @@ function nd7(args: string[], options: { env?: Record<string, string>; uid?: numb
     cwd: join(user, 'project'),
     encoding: 'utf8',
     env: { PATH: process.env['PATH'] ?? '/usr/bin:/bin', HOME: user, ...options.env },
+    timeout: 60_000,
+    killSignal: 'SIGKILL',
     ...who,
   });
   return { status: ran.status, out: ran.stdout, err: ran.stderr };
@@ -111,6 +113,29 @@ describe('nd7 init', () => {
     writeFileSync(home, 'a file in the way');
     expect(nd7(['init', '--yes'])).toMatchObject({ status: 1, err: expect.stringContaining('set ND7_HOME') as string });
     expect(existsSync(settings)).toBe(false);
+  });
+
+  (process.platform === 'linux' ? it : it.skip)('ends, and says what to do, where no folder can be made at all', () => {
+    // Under /proc the system says that the folder above is missing, which is there.
+    const env = { ND7_HOME: '/proc/nd7/home' };
+    const init = ['init', '--yes'];
+    for (const args of [init, ['enrol', 'https://vault.invalid', 'token'], ['recorder']])
+      expect(nd7(args, { env })).toMatchObject({
+        status: 1,
+        err: expect.stringMatching(/^nd7: .*\/proc.*set ND7_HOME to a folder of your own/) as string,
+      });
+    expect(nd7([...init, '--settings', '/proc/nd7/settings.json'])).toMatchObject({
+      status: 1,
+      err: expect.stringContaining('cannot write /proc/nd7/settings.json') as string,
+    });
+    expect(nd7(['hook', '--agent', 'claude-code'], { env })).toMatchObject({ status: 0, out: '' });
+    const { checks } = JSON.parse(nd7(['doctor', '--json'], { env }).out) as { checks: Check[] };
+    expect(checks.find(({ name }) => name === 'home')).toMatchObject({
+      state: 'bad',
+      text: '/proc/nd7/home is not there and cannot be made: /proc takes no folder (ENOENT)',
+      next: 'set ND7_HOME to a folder of your own',
+    });
+    expect(checks.filter(({ text }) => text.includes('statfs'))).toEqual([]);
   });
 
   (process.getuid?.() === 0 ? it : it.skip)(

@@ -1,4 +1,14 @@
-import { accessSync, constants, existsSync, readdirSync, readFileSync, statfsSync, statSync } from 'node:fs';
+import {
+  accessSync,
+  constants,
+  existsSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmdirSync,
+  statfsSync,
+  statSync,
+} from 'node:fs';
 import { dirname, join } from 'node:path';
 import { attachedFiles, CLAUDE_EVENTS, findClaudeHooks, isNd7Handler, settingsValue } from '@nd7/hooks';
 import { Home, openHome } from '@nd7/journal';
@@ -76,14 +86,28 @@ function node(): Check {
 }
 
 function home(at: Surroundings): Check {
-  if (!existsSync(at.home))
+  if (!existsSync(at.home)) {
+    const above = nearestFolder(at.home);
+    try {
+      rmdirSync(mkdtempSync(join(above, '.nd7-')));
+    } catch (error) {
+      const why = (error as NodeJS.ErrnoException).code ?? String(error);
+      const text = `${at.home} is not there and cannot be made: ${above} takes no folder (${why})`;
+      return { name: 'home', state: 'bad', text, next: 'set ND7_HOME to a folder of your own' };
+    }
     return { name: 'home', state: 'note', text: `${at.home} is not there yet`, next: 'nd7 init makes it' };
+  }
   openHome(at.home); // says itself what to do
   return { name: 'home', state: 'ok', text: `${at.home} is yours alone and can be written` };
 }
 
+/** The path itself, or the nearest above it that is there. */
+function nearestFolder(path: string): string {
+  return existsSync(path) ? path : nearestFolder(dirname(path));
+}
+
 function space(at: Surroundings): Check {
-  const { bavail, bsize } = statfsSync(existsSync(at.home) ? at.home : dirname(at.home));
+  const { bavail, bsize } = statfsSync(nearestFolder(at.home));
   const free = bavail * bsize;
   const text = `${Math.floor(free / 1e6).toLocaleString('en')} MB free for ${at.home}`;
   return free >= LOW_SPACE

@@ -1,7 +1,6 @@
 import {
   closeSync,
   fstatSync,
-  mkdirSync,
   openSync,
   readdirSync,
   readFileSync,
@@ -12,7 +11,7 @@ import {
 } from 'node:fs';
 import { join } from 'node:path';
 import { formatTime, isSessionId } from '@nd7/entry';
-import { tryLock } from '@nd7/kernel';
+import { makeFolders, tryLock } from '@nd7/kernel';
 
 /** A payload that could not be recorded while no recorder answered (docs/protocol/hook-socket.md, `run/missed`). */
 export interface Missed {
@@ -55,7 +54,7 @@ export function markMissed(home: string, missed: Missed): void {
   const fields = [formatTime(missed.at), missed.agent, missed.session ?? '-', missed.event ?? '-', missed.reason];
   const line = fields.map((field) => field.slice(0, 200).replace(/[\t\n\r]/g, ' ')).join('\t');
   try {
-    mkdirSync(join(home, 'run'), { recursive: true, mode: 0o700 });
+    makeFolders(join(home, 'run'), 0o700);
     const path = join(home, 'run', 'missed');
     for (let attempt = 0; attempt < 100; attempt++) {
       const fd = openSync(path, 'a', 0o600);

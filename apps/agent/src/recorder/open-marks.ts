@@ -1,6 +1,7 @@
-import { mkdirSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
+import { readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { isSessionId } from '@nd7/entry';
+import { makeFolders } from '@nd7/kernel';
 import { bootId } from './peer.js';
 import type { Client } from './peer.js';
 
@@ -19,7 +20,7 @@ function folder(home: string): string {
 
 /** Marks a session as open. A hint, not evidence: it is not synced, and losing it costs only the session's closing entry. */
 export function markOpen(home: string, mark: OpenMark): void {
-  mkdirSync(folder(home), { recursive: true, mode: 0o700 });
+  makeFolders(folder(home), 0o700);
   writeFileSync(join(folder(home), mark.session), JSON.stringify({ ...mark, boot: bootId() }), { mode: 0o600 });
 }
 

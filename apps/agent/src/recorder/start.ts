@@ -1,7 +1,8 @@
 import { spawn } from 'node:child_process';
-import { closeSync, mkdirSync, openSync } from 'node:fs';
+import { closeSync, openSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { makeFolders } from '@nd7/kernel';
 import { askRecorder } from './client.js';
 
 /** The committed entry point of the CLI. */
@@ -16,7 +17,7 @@ const PASSED = ['HOME', 'USER', 'LOGNAME', 'LANG', 'LC_ALL', 'TZ'];
 /** Starts the recorder of a home in the background, in a session of its own. Returns at once; a second one exits quietly. Never throws. */
 export function startRecorder(home: string): void {
   try {
-    mkdirSync(join(home, 'run'), { recursive: true, mode: 0o700 });
+    makeFolders(join(home, 'run'), 0o700);
     const log = openSync(join(home, 'run', 'recorder.log'), 'a', 0o600);
     const env = Object.fromEntries(
       PASSED.flatMap((name) => (process.env[name] === undefined ? [] : [[name, process.env[name]]])),

@@ -1,9 +1,10 @@
 // Where an export goes: a new folder, or a tar archive.
 import { once } from 'node:events';
-import { createWriteStream, existsSync, mkdirSync, rmSync } from 'node:fs';
+import { createWriteStream, mkdirSync, rmSync } from 'node:fs';
 import { open } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import type { Writable } from 'node:stream';
+import { makeFolders } from '@nd7/kernel';
 import { CliError } from '../cli/io.js';
 import { tarEnd, tarHeader, tarPadding } from './tar.js';
 
@@ -19,7 +20,7 @@ export interface Sink {
 /** A folder that is made for it; one that exists is refused, so that nothing of two exports is mixed. */
 export function folderSink(folder: string): Sink {
   try {
-    makeParents(dirname(folder));
+    makeFolders(dirname(folder));
     mkdirSync(folder, { mode: 0o700 });
   } catch (error) {
     const exists = (error as NodeJS.ErrnoException).code === 'EEXIST';
@@ -32,7 +33,7 @@ export function folderSink(folder: string): Sink {
   return {
     async add(name, _size, chunks) {
       const path = join(folder, name);
-      mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
+      makeFolders(dirname(path), 0o700);
       const file = await open(path, 'wx', 0o600);
       try {
         for await (const chunk of chunks) await file.writeFile(chunk);
@@ -44,13 +45,6 @@ export function folderSink(folder: string): Sink {
     end: () => Promise.resolve(),
     abandon: () => rmSync(folder, { recursive: true, force: true }),
   };
-}
-
-/** Not mkdir's `recursive`: where the file system makes no folders (/proc), Node goes up and down for ever. */
-function makeParents(folder: string): void {
-  if (existsSync(folder)) return;
-  makeParents(dirname(folder));
-  mkdirSync(folder);
 }
 
 /** A tar archive in a new file, or on `stream`. All names go below `root`. */
