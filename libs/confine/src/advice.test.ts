@@ -23,6 +23,7 @@ describe('what to do on a system that refuses', () => {
     'proc',
     'landlock',
     'self-test',
+    'session',
     'view',
     'filter',
   ])('is told for the step %s, with the cause', (step) => {

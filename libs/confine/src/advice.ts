@@ -85,6 +85,8 @@ export function adviceFor(failure: LaunchFailure): Advice {
         message: `the boundary did not hold when it was tried, so nothing was started: ${cause}`,
         hint: 'Please report it with the output of `nd7 run --verbose`: this kernel lets through what it should refuse.',
       };
+    case 'session':
+      return { message: `the session was ended: ${cause}`, hint: 'What the program had done until then stands.' };
     default:
       return { message: `the boundary could not be made (${step}): ${cause}`, hint: 'Nothing was started.' };
   }

@@ -232,6 +232,41 @@ describe('the default profile', () => {
     expect([rights(temporary, '/tmp/p/x'), rights(temporary, '/tmp/x')]).toEqual(['rwx', 'rw-']);
   });
 
+  it('hides secrets where a variable has moved them, and what was left where they lay', () => {
+    const moved = compile({
+      ...input,
+      places: {
+        ...input.places,
+        nd7Home: '/data/nd7',
+        variables: {
+          XDG_CONFIG_HOME: '/data/config',
+          XDG_DATA_HOME: '/data/share',
+          CARGO_HOME: '/data/cargo',
+          CLAUDE_CONFIG_DIR: '/data/claude',
+          CODEX_HOME: '/data/codex',
+        },
+      },
+    }).ruleset;
+    for (const path of [
+      'nd7',
+      'config/gh/hosts.yml',
+      'share/keyrings/x',
+      'cargo/credentials.toml',
+      'claude/.credentials.json',
+      'codex/auth.json',
+    ])
+      expect([path, rights(moved, `/data/${path}`)]).toEqual([path, '---']);
+    for (const path of [
+      '.nd7/keys/x',
+      '.config/gh/hosts.yml',
+      '.local/share/keyrings/x',
+      '.cargo/credentials.toml',
+      '.claude/.credentials.json',
+      '.codex/auth.json',
+    ])
+      expect([path, rights(moved, `${HOME}/${path}`)]).toEqual([path, '---']);
+  });
+
   it('does not follow a variable that would make the machine or the home folder writable', () => {
     for (const value of ['/', HOME, '/home', 'relative', '/a/../..', '', '//'])
       expect(

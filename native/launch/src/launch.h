@@ -83,7 +83,7 @@ size_t plan_size(const unsigned char *bytes);
 extern int report_fd;
 void report(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
-/* Tells the front and the terminal which step failed (errno is read) and ends the process with 125. */
+/* Tells the front, or the terminal where there is none, which step failed (errno is read) and ends the process with 125. */
 _Noreturn void fail(const char *step, const char *what);
 
 /* --- view.c: the mount namespace ---------------------------------------------------------------------------- */

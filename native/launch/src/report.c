@@ -27,6 +27,7 @@ void report(const char *format, ...) {
 _Noreturn void fail(const char *step, const char *what) {
   const int error = errno;
   report("failed\t%s\t%d\t%s", step, error, what);
-  dprintf(STDERR_FILENO, "nd7-launch: %s: %s%s%s\n", step, what, *what != '\0' ? ": " : "", error != 0 ? strerror(error) : "refused");
+  /* A front says it in its own words, and what is named may be a name that somebody chose. */
+  if (report_fd < 0) dprintf(STDERR_FILENO, "nd7-launch: %s: %s%s%s\n", step, what, *what != '\0' ? ": " : "", error != 0 ? strerror(error) : "refused");
   _exit(125);
 }

@@ -55,6 +55,23 @@ describe('nd7 run', () => {
     });
   });
 
+  it('hides what is hidden also where its file system is mounted a second time', () => {
+    writeFileSync(join(user, 'open'), 'OPEN');
+    // In a mount namespace of its own, at a place outside the temporary folder, of which a session has its own.
+    const mounted = 'mount --bind "$1" /mnt && exec "$2" "$3" run -- sh -c "$4"';
+    const script = 'cat ~/.ssh/id /mnt/.ssh/id; cat /mnt/open';
+    const flags = process.geteuid?.() === 0 ? '-m' : '-Urm';
+    const ran = spawnSync('unshare', [flags, 'sh', '-c', mounted, 'sh', user, process.execPath, BIN, script], {
+      cwd: project,
+      encoding: 'utf8',
+      env: environment(),
+    });
+    expect([ran.stdout, ran.stderr.match(/\.ssh\/id'?: (No such file|Permission denied)/g)?.length]).toEqual([
+      'OPEN',
+      2,
+    ]);
+  });
+
   it('keeps secrets of the environment out', () => {
     const env = { AWS_SECRET_ACCESS_KEY: 'SECRET', GITHUB_TOKEN: 'SECRET', SSH_AUTH_SOCK: '/tmp/agent', EDITOR: 'vi' };
     const { stdout } = nd7(['run', '--', 'env'], { env });

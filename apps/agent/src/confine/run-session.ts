@@ -24,7 +24,7 @@ export interface RunRequest {
   cwd: string;
   /** Told once, when the program is about to run. */
   started(boundary: Boundary): void;
-  /** Told what the record of this session lacks, where the policy lets it. */
+  /** Told what the record of this session lacks, where the policy lets it, and why it ended where that was not the program's doing. */
   warn(text: string): void;
 }
 
@@ -60,7 +60,9 @@ export async function runSession(request: RunRequest): Promise<Ended> {
     if (!ended.hasRun && ended.failure?.step === 'namespaces' && isRoot())
       ended = await attempt(request, launcher.path, record, false);
     if (!ended.hasRun) throw failed(ended);
-    const { code, signal } = ended;
+    const { code, signal, failure } = ended;
+    // What could not be executed has said so itself.
+    if (failure !== undefined && failure.step !== 'exec') request.warn(adviceFor(failure).message);
     await record.note(
       'session.end',
       { reason: 'program ended', code, signal },

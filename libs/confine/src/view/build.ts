@@ -3,6 +3,7 @@ import { totalmem } from 'node:os';
 import { join } from 'node:path';
 import { comparePaths, isWithin, type FileNode, type Ruleset } from '@nd7/policy';
 import { RIGHTS, type Rule, type View } from '../plan.js';
+import { Aliases } from './aliases.js';
 import { resolvePath } from './resolve.js';
 import { boundSockets } from './sockets.js';
 import { scan, type Found } from './scan.js';
@@ -71,6 +72,7 @@ export function buildView(ruleset: Ruleset, hide: readonly string[]): Built {
   const granted = new Set(ruleset.sockets.map(({ path }) => resolvePath(path)?.path));
   for (const path of boundSockets()) if (!granted.has(path)) places.add({ path, state: 'hidden', exec: false });
   for (const path of granted) if (path !== undefined) places.add({ path, state: 'shown', exec: false });
+  places.hideAliases(new Aliases(), ruleset.project);
   places.add({ path: RUN, state: 'hidden', exec: false });
   const view = places.toView();
   const unrun = scratch.filter((path) => !places.inherited(path).exec);
@@ -126,6 +128,13 @@ class Places {
     const real = path === SHM ? path : resolvePath(path)?.path;
     // Whatever the nodes say of it: the session's own, empty folder lies there.
     if (real !== undefined) this.#byPath.set(real, { path: real, state: 'scratch', exec });
+  }
+
+  /** Hides what is hidden by every path that leads to it, unless the session would then stand on nothing. */
+  hideAliases(aliases: Aliases, project: string): void {
+    const hidden = [...this.#byPath.values()].filter(({ state }) => state === 'hidden');
+    for (const path of hidden.flatMap((place) => aliases.of(place.path)))
+      if (!isWithin(project, path)) this.add({ path, state: 'hidden', exec: false });
   }
 
   /** The place that decides about a path: its own or the nearest above. */

@@ -14,6 +14,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import fc from 'fast-check';
 import { Machine } from '../session.fixture.js';
+import { Aliases } from './aliases.js';
 import { buildView } from './build.js';
 import { parseIndex } from './git-index.js';
 import { resolvePath } from './resolve.js';
@@ -194,6 +195,29 @@ describe('the search', () => {
     expect(found.masked.sort()).toEqual([below('.env'), below('.env.home')]);
     expect(view.filter(({ kind }) => kind === 'cover').map(({ path }) => path)).toContain(secret);
     expect(view.some(({ kind, path }) => kind === 'cover' && path === machine.home)).toBe(false);
+  });
+});
+
+describe('other paths to one file', () => {
+  it('are found by the table of mounts, where the same file is there', () => {
+    const [real, table] = [join(base, 'a\\b real'), join(base, 'mountinfo')];
+    for (const name of ['real/u/.ssh', 'other/.ssh', 'sub']) mkdirSync(join(real, name), { recursive: true });
+    // In place of a bind mount: a link leads to the same file, as one would.
+    symlinkSync(join(real, 'real'), join(base, 'bound'));
+    const line = (device: string, root: string, at: string): string =>
+      `1 1 ${device} ${[root, at].map((path) => path.replaceAll('\\', '\\134').replaceAll(' ', '\\040')).join(' ')} rw - x x rw`;
+    const key = join(real, 'real/u/.ssh');
+    const found = (...lines: string[]): string[] => {
+      writeFileSync(table, `${['garbage', ...lines].join('\n')}\n`);
+      return new Aliases(table).of(key);
+    };
+    const own = line('8:1', '/@home', join(real, 'real'));
+    expect(found(own, line('8:1', '/@home', join(base, 'bound')))).toEqual([join(base, 'bound/u/.ssh')]);
+    expect(found(own, line('8:1', '/', join(base, 'bound')))).toEqual([]);
+    expect(found(own, line('8:1', '/@home/u', join(base, 'bound/u')))).toEqual([join(base, 'bound/u/.ssh')]);
+    expect(found(own, line('8:1', '/@home/u', join(real, 'other')))).toEqual([]);
+    expect(found(own, line('8:2', '/@home', join(base, 'bound')))).toEqual([]);
+    expect(found()).toEqual([]);
   });
 });
 

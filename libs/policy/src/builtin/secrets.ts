@@ -1,7 +1,8 @@
-/** What the default profile hides, by what it is. Paths in the language of policies. */
-export const SECRETS: readonly string[] = [
+/** By what they are, where they lie as a rule and where a variable of their own moves them: then what was left at the old place is hidden too. */
+const PLACES: readonly string[] = [
   // nd7 itself
   '$ND7_HOME',
+  '~/.nd7',
   // keys
   '~/.ssh',
   '~/.gnupg',
@@ -76,9 +77,12 @@ export const SECRETS: readonly string[] = [
   '~/.condarc',
   '$CARGO_HOME/credentials',
   '$CARGO_HOME/credentials.toml',
+  '~/.cargo/credentials',
+  '~/.cargo/credentials.toml',
   '~/.m2/settings.xml',
   '~/.m2/settings-security.xml',
   '$GRADLE_USER_HOME/gradle.properties',
+  '~/.gradle/gradle.properties',
   '~/.nuget/NuGet/NuGet.Config',
   '~/.gem/credentials',
   '~/.local/share/gem/credentials',
@@ -95,8 +99,10 @@ export const SECRETS: readonly string[] = [
   '~/.config/mongodb',
   // agents
   '$CLAUDE_CONFIG_DIR/.credentials.json',
+  '~/.claude/.credentials.json',
   '~/.claude.json',
   '$CODEX_HOME/auth.json',
+  '~/.codex/auth.json',
   '~/.gemini',
   '~/.config/github-copilot',
   '~/.copilot',
@@ -189,6 +195,21 @@ export const SECRETS: readonly string[] = [
   '/proc/keys',
   '/proc/key-users',
   '/proc/kmsg',
+];
+
+/** Folders of many programs that a variable moves. */
+const SHARED: Readonly<Record<string, string>> = {
+  '~/.config/': '$XDG_CONFIG_HOME/',
+  '~/.cache/': '$XDG_CACHE_HOME/',
+  '~/.local/share/': '$XDG_DATA_HOME/',
+};
+
+/** What the default profile hides. Paths in the language of policies. */
+export const SECRETS: readonly string[] = [
+  ...PLACES,
+  ...Object.entries(SHARED).flatMap(([usual, moved]) =>
+    PLACES.filter((path) => path.startsWith(usual)).map((path) => moved + path.slice(usual.length)),
+  ),
 ];
 
 /** Names that hold secrets wherever they stand. */
