@@ -4,6 +4,7 @@ import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { ROOT, until, type Backend } from './real-vault.fixture.js';
+import { Program } from './task.fixture.js';
 
 const BIN = join(ROOT, 'apps/agent/bin/nd7.js');
 
@@ -17,6 +18,7 @@ export interface Entry {
   seq: number;
   source: string;
   kind: string;
+  time: string;
   data: Record<string, unknown>;
 }
 
@@ -38,6 +40,11 @@ export class Desk {
   /** `nd7` with words; `input` goes to its stdin. */
   nd7(args: readonly string[], input = ''): Promise<Ran> {
     return run(process.execPath, [BIN, ...args], this.env, input);
+  }
+
+  /** `nd7` with words, and goes on. */
+  watch(...args: string[]): Program {
+    return new Program([BIN, ...args], this.env);
   }
 
   /** The object that a command prints with `--json`, whatever it ends with. */
@@ -67,12 +74,24 @@ export class Desk {
     return ran;
   }
 
+  /** A prompt that is recorded without a recorder. */
+  async sayAlone(session: string): Promise<void> {
+    const payload = JSON.stringify({ session_id: session, hook_event_name: 'UserPromptSubmit', prompt: 'go on' });
+    const ran = await this.nd7(['hook', '--agent', 'claude-code', '--alone'], payload);
+    if (ran.code !== 0) throw new Error(`the hook: exit ${ran.code}: ${ran.stderr}`);
+  }
+
   /** One tool call, before and after; returns its id. */
   async call(session: string): Promise<string> {
     const call = { tool_name: 'Bash', tool_input: { command: 'make' }, tool_use_id: `t${(this.calls += 1)}` };
     await this.say(session, 'PreToolUse', call);
     await this.say(session, 'PostToolUse', { ...call, tool_response: { stdout: 'made' } });
     return call.tool_use_id;
+  }
+
+  /** This machine's public key. */
+  get machine(): string {
+    return (JSON.parse(readFileSync(join(this.home, 'vault.json'), 'utf8')) as { machine: string }).machine;
   }
 
   sessions(): string[] {

@@ -1,9 +1,20 @@
 // A session whose log was rewritten, cut back or damaged behind the recorder's back, with a real recorder that goes on recording it.
-import { closeSync, cpSync, openSync, readdirSync, readFileSync, renameSync, rmSync, writeSync } from 'node:fs';
+import {
+  closeSync,
+  cpSync,
+  openSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  writeFileSync,
+  writeSync,
+} from 'node:fs';
 import { join } from 'node:path';
 import { rewriteChain } from '../../infra/dev/dist/rewrite.js';
 import { Desk, type Shipped } from './desk.fixture.js';
 import { RealVault, until } from './real-vault.fixture.js';
+import { Wayside } from './wayside.fixture.js';
 
 let vault: RealVault;
 let reader: string;
@@ -132,6 +143,58 @@ it('a machine restored from an older image: the vault holds more, so it goes on 
   expect(ship).toMatchObject({ exit: 1, sessions: [{ state: 'failed', code: 'log-behind', continued_as: next }] });
   expect((ship['sessions'] as Shipped[])[0]?.problem).toContain(`${String(held)} entries`);
   expect((await desk.nd7(['ship', next])).code).toBe(0);
+});
+
+it('a machine and its copy, both at work: what the slower one signed disagrees (409), and it goes on as a new chain', async () => {
+  const session = 'copied';
+  const way = await Wayside.start(vault.url);
+  const copy = new Desk();
+  try {
+    const before = await recorded(session);
+    cpSync(desk.home, copy.home, { recursive: true });
+    const pinned = join(copy.home, 'vault.json');
+    writeFileSync(pinned, readFileSync(pinned, 'utf8').replace(vault.url, way.url));
+    // The copy has asked how far the vault is and has its cut on the way; then the first machine is faster, with a segment that names no count of the copy's.
+    let isHeld = false;
+    let release = (): void => undefined;
+    const faster = new Promise<undefined>((resolve) => (release = () => resolve(undefined)));
+    way.before = ({ method }) => {
+      if (method !== 'PUT') return undefined;
+      isHeld = true;
+      return faster;
+    };
+    await copy.say(session, 'UserPromptSubmit', { prompt: 'the copy goes on' });
+    await until('the cut is on its way', () => isHeld);
+    for (let i = 0; i < 8; i++) await desk.sayAlone(session);
+    expect(await desk.json('ship', session)).toMatchObject({ exit: 0 });
+    release();
+
+    const next = `${session}.r1`;
+    await until('it goes on as a new chain', () => copy.sessions().includes(next));
+    expect(way.puts[0]).toMatchObject({ status: 409 });
+    expect(way.puts[0]?.answer.toString()).toContain('"code":"disagrees"');
+    const last = await copy.call(session);
+    await copy.untilShipped(next);
+    expect(copy.entries(next)[0]?.data).toMatchObject({ continues: { session, entries: before }, why: 'forked' });
+    const told = copy.entries(next).filter(({ kind }) => kind === 'alarm');
+    expect(told.map(({ data }) => data['reason'])).toEqual(['disagrees']);
+    expect(copy.entries(next).some(({ data }) => data['tool_use_id'] === last)).toBe(true);
+    expect(await incidents(session)).toContain('disagrees');
+    expect(await incidents(session)).not.toContain('fork');
+    expect(await copy.json('ship', session)).toMatchObject({
+      exit: 1,
+      sessions: [{ session, state: 'failed', continued_as: next }],
+    });
+    expect((await copy.nd7(['ship', next])).code).toBe(0);
+    expect((await copy.nd7(['verify', next, '--receipts'])).code).toBe(0);
+    // The first machine is not in the wrong, and goes on.
+    await desk.call(session);
+    await desk.untilShipped(session);
+    expect(desk.sessions()).toEqual([session]);
+  } finally {
+    await copy.remove();
+    await way.down();
+  }
 });
 
 it('a session key that is gone: it goes on as a new chain, and the old one is stated closed', async () => {

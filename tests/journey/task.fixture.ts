@@ -1,4 +1,4 @@
-// What a newcomer types, as a process: `npm start` and `npm run tour`.
+// What a person types and watches, as a process: `npm start`, `npm run tour`, `nd7 ship --follow`.
 import { spawn, type ChildProcess } from 'node:child_process';
 import { join } from 'node:path';
 
@@ -9,23 +9,22 @@ export interface Run {
   output: string;
 }
 
-/** A task of infra/dev that is going on. */
-export class Task {
+/** A Node program that is going on. */
+export class Program {
+  /** All that it said, and what of it stands on standard output. */
   output = '';
+  stdout = '';
   readonly ended: Promise<Run>;
   private readonly child: ChildProcess;
   private readonly waiting = new Set<() => void>();
 
-  constructor(args: readonly string[], env: NodeJS.ProcessEnv) {
-    this.child = spawn(process.execPath, ['infra/dev/run.mjs', ...args], {
-      cwd: ROOT,
-      env: { ...process.env, NO_COLOR: '1', ...env },
-      stdio: ['ignore', 'pipe', 'pipe'],
-    });
+  constructor(words: readonly string[], env: NodeJS.ProcessEnv) {
+    this.child = spawn(process.execPath, words, { cwd: ROOT, env, stdio: ['ignore', 'pipe', 'pipe'] });
     const take = (chunk: Buffer): void => {
       this.output += chunk.toString('utf8');
       for (const look of this.waiting) look();
     };
+    this.child.stdout?.on('data', (chunk: Buffer) => void (this.stdout += chunk.toString('utf8')));
     this.child.stdout?.on('data', take);
     this.child.stderr?.on('data', take);
     this.ended = new Promise((done) => {
@@ -59,10 +58,17 @@ export class Task {
     }
   }
 
-  /** Ctrl-C. */
-  interrupt(): Promise<Run> {
-    this.child.kill('SIGINT');
+  /** Ctrl-C, or another signal. */
+  interrupt(signal: NodeJS.Signals = 'SIGINT'): Promise<Run> {
+    this.child.kill(signal);
     return this.ended;
+  }
+}
+
+/** A task of infra/dev that is going on. */
+export class Task extends Program {
+  constructor(args: readonly string[], env: NodeJS.ProcessEnv) {
+    super(['infra/dev/run.mjs', ...args], { ...process.env, NO_COLOR: '1', ...env });
   }
 }
 

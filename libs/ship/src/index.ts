@@ -17,6 +17,7 @@ export { Heart, HEARTBEAT_MS } from './heart.js';
 export type { AwayReason, HeartOptions, HeartStatus, SessionMark } from './heart.js';
 export { ShipLoop } from './loop.js';
 export type { ShipLoopOptions } from './loop.js';
+export type { Standing } from './tracked.js';
 export { Outbox } from './outbox.js';
 export { Shipper } from './shipper.js';
 export type { Alarm, ShipEvent, ShipperOptions, ShippedSegment, ShipReport } from './report.js';

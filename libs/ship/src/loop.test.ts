@@ -120,6 +120,7 @@ test('an alarm is told once, however often it is met', async () => {
   log.prompts(1);
   for (let i = 0; i < 3; i++) await ship.flush(['s-1']);
   expect(alarms).toEqual(['unsealed']);
+  expect(ship.status().sessions[0]?.alarms?.map(({ code }) => code)).toEqual(['unsealed']);
 }, 30_000);
 
 test('many sessions, each its own; flush ships all that it was told of', async () => {
@@ -157,6 +158,7 @@ test('a log that cannot be opened is tried again', async () => {
   const ship = loop();
   ship.notice('s-1');
   expect((await ship.flush(['s-1']))['s-1']).toMatchObject({ state: 'failed', code: 'io', problem: 'no log of s-1' });
+  expect(ship.status().sessions).toMatchObject([{ session: 's-1', code: 'io', problem: 'no log of s-1', failures: 1 }]);
   record('s-1');
   expect((await ship.flush(['s-1']))['s-1']).toMatchObject({ state: 'shipped' });
 }, 30_000);
@@ -203,7 +205,7 @@ test('of many sessions that are shipped only the newest are kept in mind; one th
     await record(name).seal();
     await ship.flush([name]);
   }
-  const { sessions } = ship.status() as { sessions: { session: string }[] };
+  const { sessions } = ship.status();
   expect(sessions.length).toBeLessThanOrEqual(65);
   expect(sessions.map(({ session }) => session)).not.toContain('s-0');
   logs.get('s-0')?.prompts(3);

@@ -8,6 +8,7 @@ import { ShipError, isShipError } from './error.js';
 import { backOff, pause, type RetryPlan, type Sleep } from './retry.js';
 import type { Alarm, ShipReport } from './report.js';
 import { Shipper } from './shipper.js';
+import { standingOf, type Standing, type Tracked } from './tracked.js';
 import { checkKey, trustOf, type VaultFile } from './vault-file.js';
 
 export interface ShipLoopOptions {
@@ -30,27 +31,6 @@ export interface ShipLoopOptions {
   onShipped?: (session: string, report: ShipReport) => void;
   /** A session that is given up until it is flushed. */
   onFailure?: (session: string, error: ShipError) => void;
-}
-
-/** What the loop knows of one session; written by the loop only. */
-interface Tracked {
-  session: string;
-  shipper?: Shipper;
-  timer?: ReturnType<typeof setTimeout>;
-  /** A pass under way. */
-  running?: Promise<void>;
-  /** When the last pass began, ms. */
-  began?: number;
-  /** Entries came during the pass. */
-  again: boolean;
-  /** Tries in a row that came to nothing. */
-  failures: number;
-  report?: ShipReport;
-  problem?: string;
-  /** Why it is given up. */
-  error?: ShipError;
-  /** Told when a pass is over. */
-  watchers: Set<() => void>;
 }
 
 /** Waits between tries of one session that do not get through. */
@@ -154,20 +134,9 @@ export class ShipLoop {
   }
 
   /** For `nd7 status`. */
-  status(): Record<string, unknown> {
+  status(): { url: string; origin: string; sessions: Standing[] } {
     const { url, origin } = this.options.vault;
-    const sessions = [...this.#tracked.values()].map((tracked) => ({
-      session: tracked.session,
-      state: tracked.error ? 'failed' : tracked.running ? 'shipping' : (tracked.report?.state ?? 'waiting'),
-      acknowledged: tracked.shipper?.acknowledged ?? 0,
-      pinned: tracked.shipper?.isPinned ?? false,
-      failures: tracked.failures,
-      ...(tracked.error && { code: tracked.error.code }),
-      ...((tracked.error?.message ?? tracked.problem) !== undefined && {
-        problem: tracked.error?.message ?? tracked.problem,
-      }),
-    }));
-    return { url, origin, sessions };
+    return { url, origin, sessions: [...this.#tracked.values()].map(standingOf) };
   }
 
   /** Ends what is under way. What was not acknowledged is on the disk and goes on at the next start. */

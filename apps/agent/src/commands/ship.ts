@@ -1,4 +1,5 @@
 import type { Command } from 'commander';
+import type { Home } from '@nd7/journal';
 import type { Io } from '../cli/io.js';
 import type { Outcome } from '../shipping/flush.js';
 
@@ -27,8 +28,7 @@ async function ship(io: Io, named: string[], options: Options): Promise<void> {
   const chosen = named.map((one) => findSession(home, one).session);
   try {
     const vault = enrolledAt(io.home);
-    if (options.follow === true)
-      return await follow(io, () => (chosen.length > 0 ? chosen : unshipped(home)), vault.url);
+    if (options.follow === true) return await follow(io, home, chosen, vault.url);
     const outcomes = await flush(io.home, chosen.length > 0 ? chosen : unshipped(home));
     if (io.isJson) io.json({ vault: vault.url, origin: vault.origin, sessions: outcomes.map(plain) });
     else if (outcomes.length === 0) io.out('everything recorded is under a receipt');
@@ -39,25 +39,27 @@ async function ship(io: Io, named: string[], options: Options): Promise<void> {
   }
 }
 
-/** Ships again and again, printing what is acknowledged; ends on SIGINT or SIGTERM. */
-async function follow(io: Io, sessions: () => string[], url: string): Promise<void> {
-  const { flush } = await import('../shipping/flush.js');
-  let ended = false;
-  const end = (): void => void (ended = true);
-  process.once('SIGINT', end).once('SIGTERM', end);
+/** Shows what is shipped as it happens; Ctrl-C or SIGTERM ends it, with 1 where the last word on a session was that it cannot be shipped (now). */
+async function follow(io: Io, home: Home, chosen: readonly string[], url: string): Promise<void> {
+  const { follow: outcomesOf } = await import('../shipping/follow.js');
+  const { unshipped } = await import('../shipping/flush.js');
+  const stop = new AbortController();
+  for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => stop.abort());
   if (!io.isJson) io.err(io.paint('dim', `shipping to ${url}; Ctrl-C ends it`));
-  const said = new Map<string, string>();
-  while (!ended) {
-    for (const outcome of await flush(io.home, sessions())) {
-      const state = `${outcome.state} ${'acknowledged' in outcome ? outcome.acknowledged : outcome.problem}`;
-      if (said.get(outcome.session) === state) continue;
-      said.set(outcome.session, state);
-      if (io.isJson) io.json(plain(outcome));
-      else show(io, outcome);
-      if (outcome.state === 'failed') io.setExit(1);
-    }
-    for (let waited = 0; waited < 1000 && !ended; waited += 100) await new Promise((next) => setTimeout(next, 100));
+  const states = new Map<string, Outcome['state']>();
+  for await (const outcome of outcomesOf(home, chosen, stop.signal)) {
+    states.set(outcome.session, outcome.state);
+    if (io.isJson) io.json(plain(outcome));
+    else show(io, outcome);
   }
+  if ([...states.values()].some((state) => state === 'failed' || state === 'offline')) io.setExit(1);
+  if (io.isJson) return;
+  const waiting = unshipped(home).filter((session) => chosen.length === 0 || chosen.includes(session));
+  io.err(
+    waiting.length === 0
+      ? 'everything recorded is under a receipt'
+      : `entries of ${waiting.length === 1 ? '1 session have' : `${waiting.length} sessions have`} no receipt yet; they are kept, and the recorder or \`nd7 ship\` ships them`,
+  );
 }
 
 /** snake_case for `--json`; the fields of a report are single words already, but for one. */

@@ -43,14 +43,27 @@ export async function flush(root: string, sessions: readonly string[]): Promise<
     asked !== undefined && asked['error'] === undefined
       ? (Object.values(asked['sessions'] ?? asked) as Outcome[])
       : await flushHere(home, vault, sessions);
-  return outcomes.map((outcome) => {
-    const { session } = chainOf(home, outcome.session);
-    return outcome.state !== 'failed' || session === outcome.session ? outcome : { ...outcome, continued_as: session };
-  });
+  return outcomes.map((outcome) => withContinuation(home, outcome));
+}
+
+/** A failed session with the chain in which the recorder goes on. */
+export function withContinuation(home: Home, outcome: Outcome): Outcome {
+  const { session } = chainOf(home, outcome.session);
+  return outcome.state !== 'failed' || session === outcome.session ? outcome : { ...outcome, continued_as: session };
 }
 
 async function flushHere(home: Home, vault: VaultFile, sessions: readonly string[]): Promise<Outcome[]> {
-  const loop = new ShipLoop({
+  const loop = loopHere(home, vault);
+  try {
+    return Object.values(await loop.flush(sessions)) as Outcome[];
+  } finally {
+    await loop.stop();
+  }
+}
+
+/** What ships in this process, where no recorder runs. */
+export function loopHere(home: Home, vault: VaultFile): ShipLoop {
+  return new ShipLoop({
     home: home.root,
     vault,
     signer: machineKey(home),
@@ -75,9 +88,4 @@ async function flushHere(home: Home, vault: VaultFile, sessions: readonly string
       };
     },
   });
-  try {
-    return Object.values(await loop.flush(sessions)) as Outcome[];
-  } finally {
-    await loop.stop();
-  }
 }
