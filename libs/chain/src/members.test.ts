@@ -124,7 +124,7 @@ test('a seal, and what entry 0 says, are what a whole parse of the line says', (
       };
       const isSeal = text('source') === 'recorder:nd7' && text('kind') === 'seal';
       const seal = { next: inner('next', 64) ?? null, sig: inner('sig', 128) ?? null };
-      expect(readSeal(bytes, 0, bytes.length)).toEqual(isSeal ? seal : undefined);
+      expect(readSeal(bytes, 1, bytes.length)).toEqual(isSeal ? seal : undefined);
       const machine = inner('machine', 64);
       const key = inner('key', 64);
       const hasKey = text('source') === 'recorder:nd7' && text('kind') === 'session.start' && key !== undefined;

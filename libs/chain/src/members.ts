@@ -17,7 +17,7 @@ export class Members {
   /** Where the value begins; a string's quotes are part of it. */
   valueStart = 0;
 
-  /** `start` is the place of the opening brace; `end` is the end of the text that is safe to read. */
+  /** `start` is the place of the opening brace, or before a comma behind which to begin; `end` is the end of the text that is safe to read. */
   constructor(
     readonly bytes: Uint8Array,
     start: number,

@@ -21,8 +21,18 @@ export interface PartOptions {
   start: PartStart | 'unknown';
   /** Counts whose hash is wanted (absolute; in a part of unknown start by what its first line claims). */
   marks?: readonly number[];
-  /** Each line that checks out, in order, with its seq (by the first line's claim where the start is unknown). `line` is valid during the call only. */
-  onEntry?: (seq: number, line: Uint8Array) => void;
+  /** Each line that checks out, in order, with its seq (by the first line's claim where the start is unknown). */
+  onEntry?: (seq: number, line: LineAt) => void;
+}
+
+/** A line where it lies: half a million views of a chunk cost more than what most readers do with them. Valid during the call it is given to. */
+export interface LineAt {
+  bytes: Uint8Array;
+  start: number;
+  /** Its newline. */
+  end: number;
+  /** The comma after its link: what stands before it was compared byte by byte. */
+  rest: number;
 }
 
 /** What one part of a log says by itself. Plain data: it goes from a worker to the thread that stitches. */
@@ -83,7 +93,8 @@ export class PartWalk {
   #carried = 0;
   #pending: Pending[] = [];
   /** Lines that wait for the signatures of their chunk before `onEntry` may have them. */
-  #waiting: [number, Uint8Array][] = [];
+  #waiting: [number, LineAt][] = [];
+  readonly #line: LineAt = { bytes: this.#carry, start: 0, end: 0, rest: 0 };
   #state: 'open' | 'busy' | 'finished' = 'open';
 
   constructor(o: PartOptions) {
@@ -234,15 +245,19 @@ export class PartWalk {
         this.#fault = fault === 0 ? this.#unlinked(piece, start, end) : (FAULT_REASONS[fault] ?? 'bad-json');
         if (this.#fault !== undefined) break;
       }
-      if (!this.#sealed(piece, start, end)) {
+      const rest = start + links.length - 1;
+      if (!this.#sealed(piece, start, end, rest)) {
         this.#fault = 'bad-seal';
         break;
       }
       const onEntry = this.#o.onEntry;
       if (onEntry) {
-        const line = piece.subarray(start, end);
-        if (this.#pending.length === 0) onEntry(this.#base + this.#good, line);
-        else this.#waiting.push([this.#good, line]);
+        if (this.#pending.length > 0) this.#waiting.push([this.#good, { bytes: piece, start, end, rest }]);
+        else {
+          const line = this.#line;
+          [line.bytes, line.start, line.end, line.rest] = [piece, start, end, rest];
+          onEntry(this.#base + this.#good, line);
+        }
       }
       links.advance(hashes, 32 * i);
       this.#good++;
@@ -269,7 +284,7 @@ export class PartWalk {
   }
 
   /** Takes up what a line says about keys; false where its form is bad. Its signature is checked at the end of the piece. */
-  #sealed(piece: Uint8Array, start: number, end: number): boolean {
+  #sealed(piece: Uint8Array, start: number, end: number, rest: number): boolean {
     const { session } = this.#o;
     if (this.#known && this.#base + this.#good === 0) {
       const first = readFirstEntry(piece, start, end);
@@ -284,7 +299,7 @@ export class PartWalk {
         return true;
       }
     }
-    const seal = readSeal(piece, start, end);
+    const seal = readSeal(piece, rest, end);
     if (seal === undefined) return true;
     if (this.#key === undefined) {
       if (!this.#defer(seal)) return false;

@@ -39,6 +39,11 @@ export class LinkReader {
     return String.fromCharCode(...this.#digits.subarray(this.#digits.length - this.#width));
   }
 
+  /** How many bytes of the line that matches (or was read and is expected) are its version, number and link: the comma after them is the last. */
+  get length(): number {
+    return FIXED + this.#width;
+  }
+
   expect(next: Link): void {
     this.#width = next.seq.length;
     this.#digits.fill(ZERO);

@@ -30,9 +30,9 @@ export interface Seal {
 
 const OWN = 'recorder:nd7';
 
-/** The seal that this line is, or undefined. `line` must have passed the strict check. */
-export function readSeal(bytes: Uint8Array, start: number, end: number): Seal | undefined {
-  const members = new Members(bytes, start, end);
+/** The seal that this line is, or undefined. It must have passed the strict check; `rest` is the comma after its link. */
+export function readSeal(bytes: Uint8Array, rest: number, end: number): Seal | undefined {
+  const members = new Members(bytes, rest - 1, end);
   let data = -1;
   let own = false;
   let seal = false;

@@ -29,6 +29,7 @@ export class ChainWalk {
   readonly #start: PartStart;
 
   constructor(o: WalkOptions) {
+    const { onEntry } = o;
     const first = genesis(o.session);
     this.#start = o.start ?? { entries: 0, head: first, key: null };
     this.#o = o;
@@ -38,7 +39,7 @@ export class ChainWalk {
       verify: o.verify,
       start: this.#start,
       marks: [...(o.marks ?? []), ...headMarks(o.head)],
-      ...(o.onEntry && { onEntry: o.onEntry }),
+      ...(onEntry && { onEntry: (seq, { bytes, start, end }) => onEntry(seq, bytes.subarray(start, end)) }),
     });
   }
 

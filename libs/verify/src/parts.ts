@@ -44,7 +44,7 @@ export async function runPart(
     verify: tools.verify,
     onEntry: (seq, line) => {
       tallies[walk.deferredAt === undefined ? 0 : 1].add(line);
-      tools.onEntry?.(seq, line);
+      tools.onEntry?.(seq, line.bytes.subarray(line.start, line.end));
     },
   });
   let done = 0;
