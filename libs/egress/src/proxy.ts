@@ -8,7 +8,7 @@ import { dial, directly, type Connect } from './dial.js';
 import { Endpoint, type ReadSecret } from './endpoint.js';
 import { HttpFront } from './http.js';
 import { answerSocks } from './socks.js';
-import { admit, shown, type Admitted, type Resolve, type Target } from './target.js';
+import { admit, readHost, shown, type Admitted, type Resolve, type Target } from './target.js';
 import { awaitHello, join, nextBytes } from './tunnel.js';
 
 export interface EgressOptions {
@@ -59,6 +59,15 @@ export class Egress {
     const endpoint = new Endpoint(this, credential, read, this.#options.tls ?? {});
     this.#endpoints.push(endpoint);
     this.#accept(listener, (socket) => endpoint.take(socket));
+  }
+
+  /** Serves a listener inside the session that stands for a port of this machine's own loopback: programs there use no proxy for it. */
+  serveLoopback(listener: Server, port: number): void {
+    const target = readHost('localhost', port);
+    this.#accept(listener, (socket) => {
+      socket.pause();
+      this.tunnel('loopback', socket, target, () => undefined).catch(() => socket.destroy());
+    });
   }
 
   /** Ends every connection; the listeners are the caller's to close. */

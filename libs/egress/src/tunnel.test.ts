@@ -248,3 +248,21 @@ describe('a crowd', () => {
     held.socket.destroy();
   });
 });
+
+describe('a granted port of this machine’s own loopback', () => {
+  it('is reached by a listener inside that stands for it, whatever is spoken, and each connection is a decision', async () => {
+    net.places.set('127.0.0.1 5432', await net.listen(createServer((socket) => socket.pipe(socket))));
+    net.rules.loopback.push({ from: 5432, to: 5432, source: SOURCE });
+    const listener = createServer({ allowHalfOpen: true });
+    const port = await net.listen(listener);
+    net.egress.serveLoopback(listener, 5432);
+    expect(await net.say('no TLS at all', port)).toBe('no TLS at all');
+    expect(net.decisions).toMatchObject([
+      { via: 'loopback', host: 'localhost', port: 5432, allowed: true, source: SOURCE },
+    ]);
+    // Grants come and go: each connection is asked anew.
+    net.rules.loopback.pop();
+    expect(await net.say('again', port)).toBe('');
+    expect(net.decisions.at(-1)).toMatchObject({ allowed: false, reason: 'loopback' });
+  });
+});

@@ -5,6 +5,8 @@ import { CliError } from '../cli/io.js';
 
 /** On the session's own loopback, where nothing else listens at the start. */
 const PROXY_PORT = 3128;
+/** A launch plan has no more. */
+const MAX_LISTENERS = 16;
 /** What a client finds where its key would be: the real one is put on outside. */
 const PLACEHOLDER = 'held-outside-by-nd7';
 
@@ -31,10 +33,16 @@ export function wayOut(
     credential: held(credential),
     port: PROXY_PORT + 1 + i,
   }));
+  const taken = [PROXY_PORT, ...endpoints.map(({ port }) => port)];
+  // No proxy is asked for what is on the loopback: a granted port of this machine's is found where it would be outside.
+  const loopback = network.loopback
+    .flatMap(({ from, to }) => Array.from({ length: Math.min(to - from + 1, MAX_LISTENERS) }, (_, i) => from + i))
+    .filter((port, i, ports) => ports.indexOf(port) === i && !taken.includes(port))
+    .slice(0, MAX_LISTENERS - taken.length);
   const hasProxy = network.hosts.some(({ allow }) => allow) || network.loopback.length > 0;
   const egress = new Egress({ rules: () => network, record });
   return {
-    ports: [...(hasProxy ? [PROXY_PORT] : []), ...endpoints.map(({ port }) => port)],
+    ports: [...(hasProxy ? [PROXY_PORT] : []), ...endpoints.map(({ port }) => port), ...loopback],
     environment: {
       ...(hasProxy ? proxyVariables(`127.0.0.1:${PROXY_PORT}`) : {}),
       ...Object.fromEntries(
@@ -51,6 +59,10 @@ export function wayOut(
         const listener = listeners.get(port);
         if (listener !== undefined)
           egress.serveEndpoint(listener, credential, () => readSecret(credential.from, environment));
+      }
+      for (const port of loopback) {
+        const listener = listeners.get(port);
+        if (listener !== undefined) egress.serveLoopback(listener, port);
       }
     },
     close: () => egress.close(),
