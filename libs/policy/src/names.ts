@@ -215,7 +215,9 @@ function reasonFor(name: string, treatment: LeafTreatment): string {
 
 /** Whether a folder is called as a git directory is, for those who cannot look into it. */
 export function looksLikeGitDir(path: string): boolean {
-  return /\/\.git(\/modules\/[^/]+|\/worktrees\/[^/]+)?$/.test(path);
+  const names = componentsOf(path).slice(-3).map(foldName);
+  const [, kind = ''] = names;
+  return names.at(-1) === '.git' || (names.length === 3 && names[0] === '.git' && /^(modules|worktrees)$/.test(kind));
 }
 
 /** A path with its components, as they are written and as they are compared. */

@@ -91,6 +91,12 @@ export function expandPath(written: string, places: Places): string {
     throw new PolicyError('bad-path', 'an empty path', 'Name a folder or a file, or take the entry out.');
   if (written.includes('\0'))
     throw new PolicyError('bad-path', 'a path with a NUL character', 'Take the character out.');
+  if (hasHalfCharacter(written))
+    throw new PolicyError(
+      'bad-path',
+      'a path with half of a character (a lone surrogate)',
+      'Write the whole character.',
+    );
   if (written.includes('*'))
     throw new PolicyError(
       'bad-path',
@@ -104,6 +110,11 @@ export function expandPath(written: string, places: Places): string {
   const path = joinPath(base, parts.join('/'));
   if (!isNormal(path)) throw new PolicyError('bad-path', `"${written}" is no path`, 'Write it from / or ~ on.');
   return path;
+}
+
+/** A surrogate without its other half: no bytes of a file's name are it. */
+export function hasHalfCharacter(text: string): boolean {
+  return /\p{Surrogate}/u.test(text);
 }
 
 function placeOf(head: string, written: string, places: Places): string {

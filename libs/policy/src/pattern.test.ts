@@ -61,6 +61,7 @@ describe('a pattern with **', () => {
       'a/**',
       '**a',
       'a\0',
+      'a\ud83d*',
       'a/'.repeat(20) + 'a',
       'a'.repeat(2_000),
     ])
@@ -81,6 +82,10 @@ describe('foldName', () => {
     ['\u017fettings.json', 'settings.json'],
     ['.\u212Airo', '.kiro'],
     ['\u1e9e', 'ss'],
+    ['.cl\u00adaude', '.claude'],
+    ['ΑΣ', 'ας'.normalize('NFKD').replace('ς', 'σ')],
+    ['e\u0301\u0323', 'e\u0323\u0301'],
+    ['\u1fb3\u0301', 'α\u0301ι'],
     ['. ', '. '],
     ['', ''],
   ])('takes %j for %j', (name, folded) => {

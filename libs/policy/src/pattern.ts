@@ -1,33 +1,43 @@
 import { PolicyError } from './failure.js';
+import { hasHalfCharacter } from './path.js';
 
 /** Longest pattern, in components: keeps comparing cheap. */
 const MAX_COMPONENTS = 8;
 const MAX_LENGTH = 1024;
 
 /**
- * Characters that HFS+ leaves out when it compares names: `.g\u200cit` is `.git` there (git's CVE-2014-9390).
- * U+200C..U+200F, U+202A..U+202E, U+206A..U+206F, U+FEFF.
+ * Characters that file systems leave out when they compare names: HFS+ takes `.g\u200cit` for `.git` (git's CVE-2014-9390), ext4 and f2fs with
+ * case folding do so with all that Unicode lets programs ignore.
  */
-const IGNORED = /[\u200C-\u200F\u202A-\u202E\u206A-\u206F\uFEFF]/g;
+const IGNORED = /\p{Default_Ignorable_Code_Point}/gu;
+/** It counts as a mark until marks are in their order, then as the letter that it is in capitals. */
+const YPOGEGRAMMENI = '\u0345';
 
 /**
- * The form in which names of files are compared where a file system may take two spellings for one: no ignored characters, compatibility
- * form, no case, no dots or blanks at the end (NTFS drops them), no `::$INDEX_ALLOCATION` or other stream.
+ * The form in which names of files are compared where a file system may take two spellings for one: no ignored characters, decomposed by
+ * compatibility, no case, no dots or blanks at the end (NTFS drops them), no `::$INDEX_ALLOCATION` or other stream. Each character is folded by
+ * itself and marks are put in order afterwards, so that the supervisor's `fold_name` (native/observe) can do the same by a table.
  */
 export function foldName(name: string): string {
-  let folded = name;
-  // Some letters fold in two steps (U+1E9E, then ß, then ss).
-  for (let step = 0; step < 4; step++) {
-    const next = foldOnce(folded);
-    if (next === folded) break;
-    folded = next;
-  }
-  return folded;
+  const folded = isAscii(name)
+    ? name.toLowerCase()
+    : [...name].map(foldCharacter).join('').normalize('NFKD').replaceAll(YPOGEGRAMMENI, 'ι');
+  return withoutTail(folded.replace(/(?<=.):.*$/s, ''));
 }
 
-function foldOnce(name: string): string {
-  const folded = name.replace(IGNORED, '').normalize('NFKC').toUpperCase().toLowerCase().normalize('NFKC');
-  return withoutTail(folded.replace(/(?<=.):.*$/s, ''));
+function isAscii(name: string): boolean {
+  return /^[\0-\x7f]*$/.test(name);
+}
+
+function foldCharacter(character: string): string {
+  // Some letters fold in two steps (U+1E9E, then ß, then ss).
+  for (let folded = character; ;) {
+    const next = [...folded.replace(IGNORED, '').normalize('NFKD')]
+      .map((c) => (c === YPOGEGRAMMENI ? c : c.toUpperCase().toLowerCase().replaceAll('ς', 'σ')))
+      .join('');
+    if (next === folded) return folded;
+    folded = next;
+  }
 }
 
 /** Without blanks and dots at the end; a name of nothing else stays as it is. */
@@ -46,6 +56,7 @@ export function parsePattern(pattern: string, { deep }: { deep: boolean }): stri
   if (pattern.length > MAX_LENGTH || parts.length > MAX_COMPONENTS)
     refuse('is too long', `At most ${MAX_COMPONENTS} components.`);
   if (pattern.includes('\0')) refuse('has a NUL character', 'Take it out.');
+  if (hasHalfCharacter(pattern)) refuse('has half of a character (a lone surrogate)', 'Write the whole character.');
   for (const part of parts) {
     if (part === '' || part === '.' || part === '..')
       refuse(`has "${part}" as a component`, 'Write the components with one / between them.');

@@ -1,0 +1,157 @@
+// The default profile as the supervisor judges by it: what cannot be made, moved or linked to, and how long a judgement takes.
+import { execFileSync } from 'node:child_process';
+import { mkdirSync, mkdtempSync, realpathSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import { compile, type Ruleset } from '@nd7/policy';
+import { buildOracle, Oracle, type Judged } from './oracle.fixture.js';
+import { encodeNames } from './table.js';
+
+let base: string;
+let home: string;
+let project: string;
+let ruleset: Ruleset;
+let oracle: Oracle;
+
+beforeAll(() => {
+  buildOracle();
+  base = realpathSync(mkdtempSync(join(tmpdir(), 'nd7-names-')));
+  home = join(base, 'home');
+  project = join(home, 'code/app');
+  mkdirSync(project, { recursive: true });
+  ruleset = compile({
+    places: { home, project, tmp: '/tmp', nd7Home: join(home, '.nd7'), variables: {} },
+    user: null,
+    project: null,
+    team: null,
+    session: { profile: null, packs: ['claude-code'], policy: null },
+    grants: [],
+    files: new Map(),
+  }).ruleset;
+  oracle = new Oracle(encodeNames(ruleset), 'names-oracle-sanitized');
+}, 120_000);
+afterAll(() => rmSync(base, { recursive: true, force: true }));
+
+const judge = (...names: string[]): Judged[] =>
+  oracle.judge(names.map((name) => ({ path: Buffer.from(join(project, name)) })));
+const said = ({ mask, leaf, treatment }: Judged): string =>
+  [mask === undefined ? '' : 'masked', leaf === undefined ? '' : ['recorded', 'mediated', 'refused'][treatment]]
+    .filter((word) => word !== '')
+    .join(' ');
+
+it.each([
+  ['.claude', 'refused'],
+  ['sub/.Claude/settings.json', 'refused'],
+  ['.git/hooks/pre-commit', 'refused'],
+  ['.git/modules/x/hooks', 'refused'],
+  ['.git/config', 'mediated'],
+  ['.git/config.lock', ''],
+  ['sub/.git', 'mediated'],
+  ['.git/worktrees/w/gitdir', 'mediated'],
+  ['.github/hooks', 'refused'],
+  ['.github/copilot-instructions.md', 'refused'],
+  ['.github', ''],
+  ['.envrc', 'masked refused'],
+  ['.env', 'masked'],
+  ['.env.example', ''],
+  ['AGENTS.md', 'recorded'],
+  ['node_modules/x/.claude', ''],
+  ['node_modules/x/.env', 'masked'],
+  ['src/index.ts', ''],
+])('%s is %j', (path, verdict) => {
+  expect(judge(path).map(said)).toEqual([verdict]);
+});
+
+it.each<[boolean, string]>([
+  [true, '.github'],
+  [true, '.git'],
+  [true, '.git/modules/x'],
+  [true, '.git/info'],
+  [false, '.git/objects'],
+  [false, 'src'],
+  [false, '.circleci'],
+  [true, '../../../home'],
+  [true, '../../.config'],
+])('that a link would lead to protected names is %j of %s', (above, path) => {
+  expect(judge(path).map((judged) => judged.above)).toEqual([above]);
+});
+
+it('takes no time that anybody would see', () => {
+  const fast = new Oracle(encodeNames(ruleset));
+  const paths = [
+    'src/components/button/index.tsx',
+    'node_modules/react/cjs/react.production.js',
+    '.git/objects/ab/cdef',
+  ];
+  const times = paths.map((path) => fast.time(join(project, path), 100_000));
+  // Some 1.3 µs on a machine at rest.
+  expect(Math.max(...times)).toBeLessThan(10_000);
+});
+
+describe('a folder that is moved', () => {
+  const lay = (...files: string[]): void => {
+    for (const file of files) {
+      const path = join(project, file);
+      mkdirSync(dirname(path), { recursive: true });
+      writeFileSync(path, 'x');
+    }
+  };
+  const move = (from: string, to: string): string => {
+    const { outcome, path } = oracle.move(join(project, from), join(project, to));
+    return `${outcome} ${path}`.trim();
+  };
+  afterEach(() => {
+    rmSync(project, { recursive: true });
+    mkdirSync(project);
+  });
+
+  it.each([
+    ['with nothing in it', ['x/a/b'], 'x', 'y', 'free'],
+    ['that becomes .git, with hooks', ['x/hooks/pre-commit'], 'x', '.git', 'refused hooks'],
+    ['that becomes .git, without', ['x/a', 'x/info/y'], 'x', '.git', 'free'],
+    ['that becomes .git, with a configuration nobody has judged', ['x/config'], 'x', '.git', 'refused config'],
+    ['that becomes .git, with attributes deep down', ['x/info/attributes'], 'x', '.git', 'refused info/attributes'],
+    ['that becomes a module', ['x/hooks/a'], 'x', '.git/modules/m', 'refused hooks'],
+    ['that holds what becomes modules', ['x/m/hooks/a'], 'x', '.git/modules', 'refused m/hooks'],
+    ['that becomes .github', ['x/ok', 'x/hooks/a.json'], 'x', '.github', 'refused hooks'],
+    ['that becomes .github, with a link', ['x/copilot-x'], 'x', '.github', 'refused copilot-x'],
+    ['that leaves .github', ['.github/hooks/a'], '.github', 'x', 'refused hooks'],
+    ['that comes out of the packages', ['node_modules/p/.claude/a'], 'node_modules/p', 'p', 'refused .claude'],
+    ['that stays among the packages', ['node_modules/.p/.claude/a'], 'node_modules/.p', 'node_modules/p', 'free'],
+    ['that goes to the packages', ['p/.claude/a'], 'p', 'node_modules/p', 'refused .claude'],
+    ['with protected names that stay so', ['x/.claude/a', 'x/.git/hooks/h', 'x/.env'], 'x', 'y/z', 'free'],
+    ['with the instructions of agents', ['x/AGENTS.md'], 'node_modules', 'y', 'free'],
+    ['a repository to a repository of another name', ['x/HEAD', 'x/config', 'x/hooks/h'], 'x', 'y', 'free'],
+    ['a repository away from its name', ['.git/HEAD', '.git/config', '.git/hooks/h'], '.git', 'y', 'free'],
+    ['what is called like a repository and is none', ['.git/hooks/h'], '.git', 'y', 'refused hooks'],
+    ['a repository’s work trees', ['b/HEAD', 'b/worktrees/w/gitdir'], 'b', 'c', 'free'],
+    ['out of the project', ['x/.claude/a'], 'x', '../../other', 'refused .claude'],
+  ])('%s', (_what, files, from, to, outcome) => {
+    lay('node_modules/y', ...files);
+    expect(move(from, to)).toBe(outcome);
+  });
+
+  it('is not looked through for ever, and not through links', () => {
+    lay('node_modules/p/a');
+    symlinkSync('/', join(project, 'node_modules/p/root'));
+    expect(move('node_modules/p', 'p')).toBe('free');
+    execFileSync(
+      'sh',
+      ['-c', 'cd node_modules/p && for i in $(seq 210); do mkdir $i; (cd $i && touch $(seq 100)); done'],
+      {
+        cwd: project,
+      },
+    );
+    expect(move('node_modules/p', 'p')).toBe('unknown');
+    expect(move('node_modules/p', 'node_modules/q')).toBe('free');
+    lay(`node_modules/deep/${'d/'.repeat(110)}x`);
+    expect(move('node_modules/deep', 'deep')).toBe('unknown');
+  });
+
+  it('of which a link in it would lead to protected names is held back', () => {
+    lay('x/y');
+    symlinkSync('/tmp', join(project, 'x/info'));
+    expect(move('x', '.git')).toBe('refused info');
+    expect(move('x', 'z')).toBe('free');
+  });
+});

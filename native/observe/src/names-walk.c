@@ -1,0 +1,188 @@
+#define _GNU_SOURCE
+#include "names-table.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+/* Entries looked at and folders gone down at most, in one move: some 20 ms. */
+#define ENTRIES_MAX 20000u
+#define DEPTH_MAX 100u
+
+/* --- facts of the disk ------------------------------------------------------------------------------------------ */
+
+#define NR_OPENAT2 437
+#define K_RESOLVE_NO_SYMLINKS 0x4u
+#define K_RESOLVE_BENEATH 0x8u
+
+static bool has_head(int root, const char *path, size_t length) {
+  char name[NAMES_PATH_MAX + 1];
+  if (length > NAMES_PATH_MAX) return false;
+  memcpy(name, length == 1 ? "." : path + 1, length == 1 ? 1 : length - 1);
+  name[length == 1 ? 1 : length - 1] = '\0';
+  const struct {
+    uint64_t flags, mode, resolve;
+  } how = {O_PATH | O_DIRECTORY | O_CLOEXEC, 0, K_RESOLVE_NO_SYMLINKS | K_RESOLVE_BENEATH};
+  const int folder = (int)syscall(NR_OPENAT2, root, name, &how, sizeof how);
+  if (folder < 0) return false;
+  struct stat stat;
+  const bool has = fstatat(folder, "HEAD", &stat, AT_SYMLINK_NOFOLLOW) == 0;
+  close(folder);
+  return has;
+}
+
+/* Where the folder above ends; 0 for the root. */
+static size_t above(const char *path, size_t length) {
+  const char *slash = length <= 1 ? NULL : memrchr(path, '/', length);
+  return slash == NULL ? 0 : slash == path ? 1 : (size_t)(slash - path);
+}
+
+static bool is_git_dir(void *with, const char *path, size_t length) {
+  if (has_head((int)(intptr_t)with, path, length)) return true;
+  const size_t parent = above(path, length), outer = parent <= 1 ? 0 : above(path, parent);
+  if (outer == 0) return false;
+  const size_t start = outer == 1 ? 1 : outer + 1, size = parent - start;
+  if ((size != 7 || memcmp(path + start, "modules", size) != 0) && (size != 9 || memcmp(path + start, "worktrees", size) != 0)) return false;
+  return is_git_dir(with, path, outer);
+}
+
+void names_disk_at(int root, struct names_disk *disk) { *disk = (struct names_disk){(void *)(intptr_t)root, is_git_dir, NULL}; }
+
+/* --- facts of a folder that is elsewhere, or is another thing, afterwards --------------------------------------- */
+
+struct moved {
+  const struct names_disk *disk;
+  struct text from, to;
+};
+
+static bool is_git_dir_after(void *with, const char *path, size_t length) {
+  const struct moved *moved = with;
+  const struct names_disk *disk = moved->disk;
+  if (disk == NULL || disk->is_git_dir == NULL) return false;
+  if (!is_within(path, length, moved->to)) return disk->is_git_dir(disk->with, path, length);
+  /* What lies at the new place lies at the old one still. */
+  char before[2 * NAMES_PATH_MAX];
+  const size_t rest = length - moved->to.length;
+  memcpy(before, moved->from.bytes, moved->from.length);
+  memcpy(before + moved->from.length, path + moved->to.length, rest);
+  return disk->is_git_dir(disk->with, before, moved->from.length + rest);
+}
+
+static bool is_held_after(void *with, const char *path, size_t length) {
+  (void)with, (void)path, (void)length;
+  return false;
+}
+
+static bool is_git_dir_now(void *with, const char *path, size_t length) {
+  const struct moved *moved = with;
+  const struct names_disk *disk = moved->disk;
+  return (length == moved->to.length && memcmp(path, moved->to.bytes, length) == 0) || (disk != NULL && disk->is_git_dir != NULL && disk->is_git_dir(disk->with, path, length));
+}
+
+/* --- looking through -------------------------------------------------------------------------------------------- */
+
+struct walk {
+  const struct names *names;
+  const struct names_disk *before_disk, *after_disk;
+  char before[NAMES_PATH_MAX + 1], after[NAMES_PATH_MAX + 1];
+  size_t before_root, after_root; /* where the path relative to the folder begins, with its slash */
+  uint32_t entries;
+  struct names_found *found;
+};
+
+/* A folder is no pointer of git's: what is in it has rules of its own. */
+static bool is_guarded(const struct names_answer *answer, bool is_folder) {
+  return answer->leaf_parts > 0 && answer->treatment != NAMES_RECORD && !(is_folder && answer->mediator == NAMES_GIT_POINTER);
+}
+
+static bool is_same(const struct names_answer *before, const struct names_answer *after, unsigned char type) {
+  if ((before->mask == NAMES_NONE) != (after->mask == NAMES_NONE)) return false;
+  if (type == DT_LNK && after->above && !before->above) return false;
+  const bool was = is_guarded(before, type == DT_DIR), is = is_guarded(after, type == DT_DIR);
+  return was == is && (!is || (before->treatment == after->treatment && before->mediator == after->mediator));
+}
+
+static size_t extend(char *path, size_t length, const char *name, size_t size) {
+  if (length + 1 + size > NAMES_PATH_MAX) return 0;
+  path[length] = '/';
+  memcpy(path + length + 1, name, size);
+  path[length + 1 + size] = '\0';
+  return length + 1 + size;
+}
+
+static unsigned char type_of(int folder, const struct dirent *entry) {
+  struct stat stat;
+  if (entry->d_type != DT_UNKNOWN) return entry->d_type;
+  if (fstatat(folder, entry->d_name, &stat, AT_SYMLINK_NOFOLLOW) != 0) return DT_UNKNOWN;
+  return S_ISDIR(stat.st_mode) ? DT_DIR : S_ISLNK(stat.st_mode) ? DT_LNK : DT_REG;
+}
+
+static enum names_move look_into(struct walk *walk, int folder, size_t before, size_t after, uint32_t depth);
+
+static enum names_move look_at(struct walk *walk, int folder, const struct dirent *entry, size_t before, size_t after, uint32_t depth) {
+  const size_t size = strlen(entry->d_name);
+  before = extend(walk->before, before, entry->d_name, size);
+  after = extend(walk->after, after, entry->d_name, size);
+  if (before == 0 || after == 0 || ++walk->entries > ENTRIES_MAX) return NAMES_MOVE_UNKNOWN;
+  const unsigned char type = type_of(folder, entry);
+  struct names_found *found = walk->found;
+  names_judge(walk->names, walk->before_disk, walk->before, before, &found->before);
+  names_judge(walk->names, walk->after_disk, walk->after, after, &found->after);
+  if (!is_same(&found->before, &found->after, type)) {
+    memcpy(found->path, walk->after + walk->after_root + 1, after - walk->after_root);
+    return NAMES_MOVE_REFUSED;
+  }
+  if (type != DT_DIR || same_below(walk->names, walk->before_disk, walk->before, before, walk->after_disk, walk->after, after)) return NAMES_MOVE_FREE;
+  const int inner = openat(folder, entry->d_name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+  return inner < 0 ? NAMES_MOVE_UNKNOWN : look_into(walk, inner, before, after, depth + 1);
+}
+
+/* Closes `folder`. */
+static enum names_move look_into(struct walk *walk, int folder, size_t before, size_t after, uint32_t depth) {
+  DIR *entries = depth > DEPTH_MAX ? NULL : fdopendir(folder);
+  if (entries == NULL) {
+    close(folder);
+    return NAMES_MOVE_UNKNOWN;
+  }
+  enum names_move move = NAMES_MOVE_FREE;
+  errno = 0;
+  for (struct dirent *entry; move == NAMES_MOVE_FREE && (entry = readdir(entries)) != NULL; errno = 0) {
+    if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0) continue;
+    move = look_at(walk, folder, entry, before, after, depth);
+  }
+  if (move == NAMES_MOVE_FREE && errno != 0) move = NAMES_MOVE_UNKNOWN;
+  closedir(entries);
+  return move;
+}
+
+static enum names_move look(struct walk *walk, int folder, const char *before, size_t before_length, const char *after, size_t after_length) {
+  if (before_length > NAMES_PATH_MAX || after_length > NAMES_PATH_MAX) return NAMES_MOVE_UNKNOWN;
+  memcpy(walk->before, before, before_length);
+  memcpy(walk->after, after, after_length);
+  walk->before[before_length] = walk->after[after_length] = '\0';
+  walk->before_root = before_length;
+  walk->after_root = after_length;
+  walk->found->path[0] = '\0';
+  if (same_below(walk->names, walk->before_disk, before, before_length, walk->after_disk, after, after_length)) return NAMES_MOVE_FREE;
+  const int readable = openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  return readable < 0 ? NAMES_MOVE_UNKNOWN : look_into(walk, readable, before_length, after_length, 0);
+}
+
+enum names_move names_may_move(const struct names *names, const struct names_disk *disk, int folder, const char *from, size_t from_length, const char *to,
+                               size_t to_length, struct names_found *found) {
+  struct moved moved = {disk, {from, (uint32_t)from_length}, {to, (uint32_t)to_length}};
+  const struct names_disk after = {&moved, is_git_dir_after, is_held_after};
+  struct walk walk = {.names = names, .before_disk = disk, .after_disk = &after, .found = found};
+  return look(&walk, folder, from, from_length, to, to_length);
+}
+
+enum names_move names_becomes_git_dir(const struct names *names, const struct names_disk *disk, int folder, const char *path, size_t length,
+                                      struct names_found *found) {
+  struct moved moved = {disk, {path, (uint32_t)length}, {path, (uint32_t)length}};
+  const struct names_disk after = {&moved, is_git_dir_now, is_held_after};
+  struct walk walk = {.names = names, .before_disk = disk, .after_disk = &after, .found = found};
+  return look(&walk, folder, path, length, path, length);
+}

@@ -1,0 +1,395 @@
+#define _GNU_SOURCE
+#include "names-table.h"
+
+#define WORDS_MAX 128u /* of 64 rules each; names_parse takes no more */
+
+/* --- paths ------------------------------------------------------------------------------------------------------ */
+
+static bool split(const char *bytes, size_t length, uint32_t *end, uint32_t *count) {
+  *count = 0;
+  if (length == 0 || bytes[0] != '/') return false;
+  if (length == 1) return true;
+  for (size_t at = 1; at <= length; at++) {
+    const char *slash = memchr(bytes + at, '/', length - at);
+    const size_t stop = slash == NULL ? length : (size_t)(slash - bytes), size = stop - at;
+    if (size == 0 || *count == PARTS_MAX) return false;
+    if (bytes[at] == '.' && (size == 1 || (size == 2 && bytes[at + 1] == '.'))) return false;
+    end[(*count)++] = (uint32_t)stop;
+    at = stop;
+  }
+  return true;
+}
+
+bool path_split(struct path *path, const char *bytes, size_t length) {
+  path->folded_count = 0;
+  path->arena = path->folds;
+  path->arena_left = sizeof path->folds;
+  path->too_long = false;
+  path->raw = path->bytes = bytes;
+  path->length = length;
+  if (length == 0 || length > NAMES_PATH_MAX || memchr(bytes, '\0', length) != NULL || !split(bytes, length, path->raw_end, &path->count)) return false;
+  if (utf8_is_well_formed(bytes, length)) {
+    memcpy(path->end, path->raw_end, path->count * sizeof *path->end);
+    return true;
+  }
+  path->length = utf8_mend(bytes, length, path->own);
+  path->bytes = path->own;
+  return split(path->bytes, path->length, path->end, &path->count);
+}
+
+/* A component as it is compared with protected names. */
+static struct text folded_part(struct path *path, uint32_t i) {
+  for (; path->folded_count <= i; path->folded_count++) {
+    const struct text part = part_of(path, path->folded_count);
+    const size_t length = fold_name(part.bytes, part.length, path->arena, path->arena_left);
+    path->too_long = path->too_long || length == SIZE_MAX;
+    path->folded[path->folded_count] = (struct text){path->arena, length == SIZE_MAX ? 0 : (uint32_t)length};
+    if (length == SIZE_MAX) continue;
+    path->arena += length;
+    path->arena_left -= length;
+  }
+  return path->folded[i];
+}
+
+/* How many components of the path a folder above it has, or the path itself; the folder is one by is_within. */
+static uint32_t parts_in(const struct path *path, struct text folder) {
+  uint32_t count = 0;
+  if (folder.length == 1) return 0;
+  while (count < path->count && path->end[count] < folder.length) count++;
+  return count + 1;
+}
+
+static bool text_is(struct text text, const char *word) { return text.length == strlen(word) && memcmp(text.bytes, word, text.length) == 0; }
+
+/* --- comparing -------------------------------------------------------------------------------------------------- */
+
+static const char *find(const char *from, const char *end, struct text text) {
+  return text.length == 0 ? from : (size_t)(end - from) < text.length ? NULL : memmem(from, (size_t)(end - from), text.bytes, text.length);
+}
+
+bool part_matches(struct text pattern, struct text name) {
+  const char *star = memchr(pattern.bytes, '*', pattern.length);
+  if (star == NULL) return same_text(pattern, name);
+  const char *const end = pattern.bytes + pattern.length;
+  const char *last = memrchr(pattern.bytes, '*', pattern.length);
+  const struct text head = {pattern.bytes, (uint32_t)(star - pattern.bytes)}, tail = {last + 1, (uint32_t)(end - last - 1)};
+  if (name.length < head.length + tail.length || memcmp(name.bytes, head.bytes, head.length) != 0 ||
+      memcmp(name.bytes + name.length - tail.length, tail.bytes, tail.length) != 0)
+    return false;
+  const char *at = name.bytes + head.length, *const stop = name.bytes + name.length - tail.length;
+  /* Each text between stars is taken where it first stands: a later place would leave less for what follows. */
+  while (star < last) {
+    const char *next = memchr(star + 1, '*', (size_t)(end - star - 1));
+    const struct text text = {star + 1, (uint32_t)(next - star - 1)};
+    at = find(at, stop, text);
+    if (at == NULL) return false;
+    at += text.length;
+    star = next;
+  }
+  return true;
+}
+
+/* Which first components of a pattern have matched the names so far, as bits; `**` may match nothing. */
+static uint32_t closure(const struct names *names, struct list pattern, uint32_t reached) {
+  for (uint32_t i = 0; i < pattern.count; i++)
+    if ((reached >> i & 1) != 0 && text_is(text_of(names, pattern.items[i]), "**")) reached |= 2u << i;
+  return reached;
+}
+
+static uint32_t step(const struct names *names, struct list pattern, uint32_t reached, struct text name) {
+  uint32_t next = 0;
+  for (uint32_t i = 0; i < pattern.count; i++) {
+    if ((reached >> i & 1) == 0) continue;
+    const struct text part = text_of(names, pattern.items[i]);
+    if (text_is(part, "**")) next |= 1u << i;
+    else if (part_matches(part, name)) next |= 2u << i;
+  }
+  return closure(names, pattern, next);
+}
+
+static bool is_final(struct list pattern, uint32_t reached) { return (reached >> pattern.count & 1) != 0; }
+
+/* Whether one of the paths lets something out: it lies above `path`, or is it, and below the first `parts` components. */
+static bool is_excepted(const struct names *names, struct list paths, const struct path *path, uint32_t parts) {
+  const struct text match = {path->bytes, parts == 0 ? 1 : path->end[parts - 1]};
+  for (uint32_t i = 0; i < paths.count; i++) {
+    const struct text other = text_of(names, paths.items[i]);
+    if (is_within(path->bytes, path->length, other) && is_within(other.bytes, other.length, match)) return true;
+  }
+  return false;
+}
+
+/* --- masks ------------------------------------------------------------------------------------------------------ */
+
+/* How many components the part of a path has that a mask hides, 0 for none, below one folder of the mask. */
+static uint32_t masked_below(const struct names *names, const struct mask *mask, const struct names_disk *disk, const struct path *path, uint32_t base) {
+  const struct list *lists = names->lists;
+  uint32_t reached = closure(names, mask->pattern, 1), others[EXCEPTS_MAX];
+  for (uint32_t e = 0; e < mask->excepts.count; e++) others[e] = closure(names, lists[mask->excepts.items[e]], 1);
+  for (uint32_t i = base; i < path->count; i++) {
+    const struct text part = part_of(path, i);
+    reached = step(names, mask->pattern, reached, part);
+    bool is_out = false;
+    for (uint32_t e = 0; e < mask->excepts.count; e++) {
+      const struct list other = lists[mask->excepts.items[e]];
+      others[e] = step(names, other, others[e], part);
+      is_out = is_out || is_final(other, others[e]);
+    }
+    if (!is_final(mask->pattern, reached) || is_out) continue;
+    if (mask->except_held && disk != NULL && disk->is_held != NULL && disk->is_held(disk->with, path->raw, raw_length(path, i + 1))) continue;
+    if (is_excepted(names, mask->except_paths, path, i + 1)) continue;
+    return i + 1;
+  }
+  return 0;
+}
+
+static uint32_t masked_parts(const struct names *names, const struct mask *mask, const struct names_disk *disk, const struct path *path) {
+  for (uint32_t u = 0; u < mask->under.count; u++) {
+    const struct text under = text_of(names, mask->under.items[u]);
+    if (path->length == under.length || !is_within(path->bytes, path->length, under)) continue;
+    const uint32_t parts = masked_below(names, mask, disk, path, parts_in(path, under));
+    if (parts > 0) return parts;
+  }
+  return 0;
+}
+
+/* --- protected names -------------------------------------------------------------------------------------------- */
+
+static bool is_git_dir(const struct names_disk *disk, struct path *path, uint32_t count) {
+  if (count >= 1 && text_is(folded_part(path, count - 1), ".git")) return true;
+  if (count >= 3 && text_is(folded_part(path, count - 3), ".git") &&
+      (text_is(folded_part(path, count - 2), "modules") || text_is(folded_part(path, count - 2), "worktrees")))
+    return true;
+  return disk != NULL && disk->is_git_dir != NULL && disk->is_git_dir(disk->with, path->raw, raw_length(path, count));
+}
+
+static bool has_package_folder(const struct names *names, struct list folders, const struct path *path, uint32_t from, uint32_t to) {
+  for (uint32_t i = from; i < to; i++)
+    for (uint32_t f = 0; f < folders.count; f++)
+      if (same_text(part_of(path, i), text_of(names, folders.items[f]))) return true;
+  return false;
+}
+
+/* Whether the first `length` components of a leaf's pattern match from `start` on, below a folder of `base` components. */
+static bool matches_at(const struct names *names, const struct leaf *leaf, const struct names_disk *disk, struct path *path, uint32_t base, uint32_t start,
+                       uint32_t length) {
+  if (leaf->at == AT_FOLDER && start != base) return false;
+  for (uint32_t i = 0; i < length; i++)
+    if (!part_matches(text_of(names, leaf->pattern.items[i]), folded_part(path, start + i))) return false;
+  return !has_package_folder(names, leaf->not_below, path, base, start) && (leaf->at != AT_GIT_DIR || is_git_dir(disk, path, start));
+}
+
+static uint32_t leaf_depth(const struct names *names, const struct leaf *leaf, const struct names_disk *disk, struct path *path) {
+  const uint32_t size = leaf->pattern.count;
+  uint32_t best = 0;
+  for (uint32_t u = 0; u < leaf->under.count; u++) {
+    const struct text under = text_of(names, leaf->under.items[u]);
+    if (!is_within(path->bytes, path->length, under)) continue;
+    const uint32_t base = parts_in(path, under);
+    for (uint32_t end = path->count; end >= base + size && end > best; end--) {
+      if (!leaf->below && end != path->count) break;
+      if (matches_at(names, leaf, disk, path, base, end - size, size)) best = end;
+    }
+  }
+  return best > 0 && is_excepted(names, leaf->except_paths, path, best) ? 0 : best;
+}
+
+/* Whether the path could be led on to a protected name: what stands in the pattern before its end matches the end of the path. */
+static bool leads_on(const struct names *names, const struct leaf *leaf, const struct names_disk *disk, struct path *path) {
+  if (leaf->treatment == NAMES_RECORD) return false;
+  for (uint32_t u = 0; u < leaf->under.count; u++) {
+    const struct text under = text_of(names, leaf->under.items[u]);
+    if (!is_within(path->bytes, path->length, under)) continue;
+    const uint32_t base = parts_in(path, under);
+    for (uint32_t length = 1; length < leaf->pattern.count && base + length <= path->count; length++)
+      if (matches_at(names, leaf, disk, path, base, path->count - length, length)) return true;
+  }
+  return false;
+}
+
+/* Whether it is a folder in which protected names have their place, or one above such a folder, or called like a git directory. */
+static bool is_above(const struct names *names, struct path *path) {
+  const struct text self = {path->bytes, (uint32_t)path->length};
+  for (uint32_t i = 0; i < names->guarded.count; i++) {
+    const struct text folder = text_of(names, names->guarded.items[i]);
+    if (is_within(folder.bytes, folder.length, self)) return true;
+  }
+  return is_git_dir(NULL, path, path->count);
+}
+
+/* --- judging ---------------------------------------------------------------------------------------------------- */
+
+typedef uint64_t rule_set[WORDS_MAX];
+
+static void mark(rule_set set, struct list rules) {
+  for (uint32_t i = 0; i < rules.count; i++) set[rules.items[i] / 64] |= UINT64_C(1) << rules.items[i] % 64;
+}
+
+/* Marks the rules in whose pattern the name stands: those that end with it, and in `inner` those that go on behind it. */
+static void mark_all(const struct names *names, const struct index *index, struct text name, rule_set last, uint64_t *inner) {
+  for (uint32_t slot = hash_text(name) & index->slot_mask; index->slots[slot] != 0; slot = (slot + 1) & index->slot_mask) {
+    const uint32_t string = index->slots[slot] - 1;
+    if (!same_text(text_of(names, string), name)) continue;
+    mark(last, index->last[string]);
+    if (inner != NULL) mark(inner, index->inner[string]);
+    break;
+  }
+  for (uint32_t i = 0; i < index->wild_count; i++) {
+    const uint32_t string = index->wild[i];
+    if (!part_matches(text_of(names, string), name)) continue;
+    mark(last, index->last[string]);
+    if (inner != NULL) mark(inner, index->inner[string]);
+  }
+}
+
+/* The first rule of a set from `from` on, `count` for none. */
+static uint32_t next_rule(const rule_set set, uint32_t from, uint32_t count) {
+  while (from < count) {
+    const uint64_t word = set[from / 64] >> from % 64;
+    if (word != 0) return from + (uint32_t)__builtin_ctzll(word);
+    from = (from / 64 + 1) * 64;
+  }
+  return count;
+}
+
+static void judge_masks(const struct names *names, const struct names_disk *disk, const struct path *path, struct names_answer *answer) {
+  rule_set marked;
+  memset(marked, 0, (names->mask_count + 63) / 64 * sizeof *marked);
+  for (uint32_t i = 0; i < path->count; i++) mark_all(names, &names->mask_index, part_of(path, i), marked, NULL);
+  for (uint32_t m = next_rule(marked, 0, names->mask_count); m < names->mask_count; m = next_rule(marked, m + 1, names->mask_count)) {
+    const uint32_t parts = masked_parts(names, &names->masks[m], disk, path);
+    if (parts == 0) continue;
+    answer->mask = m;
+    answer->mask_parts = parts;
+    return;
+  }
+}
+
+/* The deepest match decides in each voice, the stricter treatment among equally deep ones; then the strictest voice, the first among equally strict ones. */
+static void judge_leaves(const struct names *names, const struct names_disk *disk, struct path *path, struct names_answer *answer) {
+  rule_set marked, inner;
+  memset(marked, 0, (names->leaf_count + 63) / 64 * sizeof *marked);
+  memset(inner, 0, (names->leaf_count + 63) / 64 * sizeof *inner);
+  for (uint32_t i = 0; i < path->count; i++) mark_all(names, &names->leaf_index, folded_part(path, i), marked, i + 1 == path->count ? inner : NULL);
+  struct voice {
+    uint32_t leaf, depth, order;
+  } voices[VOICES] = {{0}};
+  uint32_t heard = 0;
+  for (uint32_t l = next_rule(marked, 0, names->leaf_count); l < names->leaf_count; l = next_rule(marked, l + 1, names->leaf_count)) {
+    const struct leaf *leaf = &names->leaves[l];
+    const uint32_t depth = leaf_depth(names, leaf, disk, path);
+    if (depth == 0) continue;
+    struct voice *voice = &voices[leaf->voice];
+    if (voice->depth == 0) voice->order = heard++;
+    if (depth > voice->depth || (depth == voice->depth && leaf->treatment > names->leaves[voice->leaf].treatment)) {
+      voice->leaf = l;
+      voice->depth = depth;
+    }
+  }
+  uint32_t order = 0;
+  for (uint32_t v = 0; v < VOICES; v++) {
+    const struct leaf *leaf = &names->leaves[voices[v].leaf];
+    if (voices[v].depth == 0) continue;
+    if (answer->leaf != NAMES_NONE && (leaf->treatment < answer->treatment || (leaf->treatment == answer->treatment && voices[v].order > order))) continue;
+    *answer = (struct names_answer){answer->mask, answer->mask_parts, voices[v].leaf, voices[v].depth, leaf->treatment, leaf->mediator, false};
+    order = voices[v].order;
+  }
+  answer->above = is_above(names, path);
+  for (uint32_t l = next_rule(inner, 0, names->leaf_count); l < names->leaf_count && !answer->above; l = next_rule(inner, l + 1, names->leaf_count))
+    answer->above = leads_on(names, &names->leaves[l], disk, path);
+}
+
+static void judge(const struct names *names, const struct names_disk *disk, struct path *path, struct names_answer *answer) {
+  *answer = (struct names_answer){NAMES_NONE, 0, NAMES_NONE, 0, NAMES_RECORD, NAMES_NO_MEDIATOR, false};
+  judge_masks(names, disk, path, answer);
+  judge_leaves(names, disk, path, answer);
+}
+
+static const struct names_answer NO_PATH = {NAMES_NONE, 0, NAMES_NONE, 0, NAMES_REFUSE, NAMES_NO_MEDIATOR, true};
+
+void names_judge(const struct names *names, const struct names_disk *disk, const char *bytes, size_t length, struct names_answer *answer) {
+  struct path path;
+  if (!path_split(&path, bytes, length)) {
+    *answer = NO_PATH;
+    return;
+  }
+  judge(names, disk, &path, answer);
+  if (path.too_long) *answer = NO_PATH;
+}
+
+/* --- moving ----------------------------------------------------------------------------------------------------- */
+
+/* What stands at the end of a path of a git directory's place: with what follows it may be called like one. */
+static int git_place(struct path *path) {
+  const uint32_t n = path->count;
+  if (n >= 1 && text_is(folded_part(path, n - 1), ".git")) return 1;
+  if (n < 2 || !text_is(folded_part(path, n - 2), ".git")) return 0;
+  const struct text last = folded_part(path, n - 1);
+  return text_is(last, "modules") || text_is(last, "worktrees") ? 2 : 0;
+}
+
+/* The states of a pattern behind a path, without that of a whole match: this goes no further. */
+static uint32_t state_behind(const struct names *names, struct list pattern, const struct path *path, uint32_t base) {
+  uint32_t reached = closure(names, pattern, 1);
+  for (uint32_t i = base; i < path->count; i++) reached = step(names, pattern, reached, part_of(path, i));
+  return reached & ~(1u << pattern.count);
+}
+
+static bool same_mask(const struct names *names, const struct mask *mask, const struct path *a, const struct path *b) {
+  for (uint32_t u = 0; u < mask->under.count; u++) {
+    const struct text under = text_of(names, mask->under.items[u]);
+    if (!is_within(a->bytes, a->length, under)) continue;
+    const uint32_t base = parts_in(a, under), other = parts_in(b, under);
+    if (state_behind(names, mask->pattern, a, base) != state_behind(names, mask->pattern, b, other)) return false;
+    for (uint32_t e = 0; e < mask->excepts.count; e++) {
+      const struct list except = names->lists[mask->excepts.items[e]];
+      if (state_behind(names, except, a, base) != state_behind(names, except, b, other)) return false;
+    }
+  }
+  return true;
+}
+
+static bool same_leaf(const struct names *names, const struct leaf *leaf, const struct names_disk *disk_a, struct path *a, const struct names_disk *disk_b, struct path *b) {
+  for (uint32_t u = 0; u < leaf->under.count; u++) {
+    const struct text under = text_of(names, leaf->under.items[u]);
+    if (!is_within(a->bytes, a->length, under)) continue;
+    const uint32_t base = parts_in(a, under), other = parts_in(b, under);
+    if (has_package_folder(names, leaf->not_below, a, base, a->count) != has_package_folder(names, leaf->not_below, b, other, b->count)) return false;
+    for (uint32_t n = 1; n < leaf->pattern.count; n++) {
+      const bool one = base + n <= a->count && matches_at(names, leaf, disk_a, a, base, a->count - n, n);
+      const bool two = other + n <= b->count && matches_at(names, leaf, disk_b, b, other, b->count - n, n);
+      if (one != two) return false;
+    }
+  }
+  return true;
+}
+
+bool same_below(const struct names *names, const struct names_disk *disk_a, const char *a, size_t a_length, const struct names_disk *disk_b, const char *b,
+                size_t b_length) {
+  struct path from, to;
+  if (!path_split(&from, a, a_length) || !path_split(&to, b, b_length)) return false;
+  const struct text self = {from.bytes, (uint32_t)from.length}, other = {to.bytes, (uint32_t)to.length};
+  for (uint32_t i = 0; i < names->places.count && !same_text(self, other); i++) {
+    const struct text place = text_of(names, names->places.items[i]);
+    if (is_within(place.bytes, place.length, self) || is_within(place.bytes, place.length, other)) return false;
+    if (is_within(from.bytes, from.length, place) != is_within(to.bytes, to.length, place)) return false;
+  }
+  struct names_answer before, after;
+  judge(names, disk_a, &from, &before);
+  judge(names, disk_b, &to, &after);
+  if (before.mask != after.mask || before.leaf != after.leaf) return false;
+  if (git_place(&from) != git_place(&to) || is_git_dir(disk_a, &from, from.count) != is_git_dir(disk_b, &to, to.count)) return false;
+  for (uint32_t i = 0; i < names->mask_count; i++)
+    if (!same_mask(names, &names->masks[i], &from, &to)) return false;
+  for (uint32_t i = 0; i < names->leaf_count; i++)
+    if (!same_leaf(names, &names->leaves[i], disk_a, &from, disk_b, &to)) return false;
+  return !from.too_long && !to.too_long;
+}
+
+bool names_completes_git_dir(const char *name, size_t length) {
+  /* Where a file system takes another spelling for it, that is refused rather than missed. */
+  char folded[NAMES_PATH_MAX];
+  if (!utf8_is_well_formed(name, length)) return false;
+  const size_t size = fold_name(name, length, folded, sizeof folded);
+  return size == SIZE_MAX || (size == 4 && memcmp(folded, "head", 4) == 0);
+}
