@@ -42,6 +42,11 @@ export class Desk {
     return run(process.execPath, [BIN, ...args], this.env, input);
   }
 
+  /** A line as it is typed into a shell in the checkout. */
+  shell(line: string): Promise<Ran> {
+    return run('sh', ['-c', line], this.env, '', ROOT);
+  }
+
   /** `nd7` with words, and goes on. */
   watch(...args: string[]): Program {
     return new Program([BIN, ...args], this.env);
@@ -148,9 +153,15 @@ export class Desk {
   }
 }
 
-function run(command: string, args: readonly string[], env: NodeJS.ProcessEnv, input: string): Promise<Ran> {
+function run(
+  command: string,
+  args: readonly string[],
+  env: NodeJS.ProcessEnv,
+  input: string,
+  cwd?: string,
+): Promise<Ran> {
   return new Promise((resolve, reject) => {
-    const child = spawn(command, args, { env, stdio: ['pipe', 'pipe', 'pipe'] });
+    const child = spawn(command, args, { env, cwd, stdio: ['pipe', 'pipe', 'pipe'] });
     let [stdout, stderr] = ['', ''];
     child.stdout.on('data', (chunk: Buffer) => (stdout += chunk.toString()));
     child.stderr.on('data', (chunk: Buffer) => (stderr += chunk.toString()));

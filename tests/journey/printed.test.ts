@@ -81,6 +81,17 @@ beforeAll(async () => {
   reports.push(verified['report'] as object);
   await nd7('nd7 receipt', 'receipt', 'one');
   await nd7('nd7 export', 'export', 'one', '--out', join(desk.home, '..', 'out'));
+  const policy = join(desk.home, 'policy.jsonc');
+  writeFileSync(policy, '{"nd7": 1, "files": {"read": {"deny": ["~/diary"]}, "write": {"allow": ["/opt"]}}}');
+  await nd7('nd7 why', 'why', '~/diary');
+  await nd7('nd7 why', 'why', 'example.com');
+  await nd7('nd7 why', 'why', '$PATH');
+  for (const kind of ['--listen', '--loopback']) await nd7('nd7 why', 'why', '8080', kind);
+  await nd7('nd7 why', 'why', '/run/docker.sock', '--socket');
+  await nd7('nd7 policy show', 'policy', 'show');
+  await nd7('nd7 policy show', 'policy', 'explain');
+  await nd7('nd7 policy diff', 'policy', 'diff');
+  await nd7('nd7 policy check', 'policy', 'check', policy);
   await nd7('nd7 doctor', 'doctor');
   await desk.say('one', 'SessionEnd');
   await nd7('nd7 recorder', 'recorder'); // one runs already
@@ -142,6 +153,10 @@ const ELSEWHERE: Record<string, string[]> = {
   ],
   'nd7 verify --all': ['unread', 'message'],
   'nd7 show': ['log', 'missing', 'differs'],
+  // Rules and their outcomes: docs/policy.md and its tests.
+  'nd7 why': ['allowed', 'recorded', 'mediated'],
+  'nd7 policy show': ['kind'],
+  'nd7 policy check': ['asks'],
   'nd7 ship': ['pending', 'failed', 'code', 'text', 'retry_after_ms', 'continued_as'],
   'nd7-vault check': ['fault', 'at', 'what'],
 };
@@ -161,6 +176,10 @@ it.each([
   'nd7 enrol',
   'nd7 ship',
   'nd7 receipt',
+  'nd7 why',
+  'nd7 policy show',
+  'nd7 policy diff',
+  'nd7 policy check',
   'nd7-vault migrate',
   'nd7-vault check',
   'nd7-vault team create',
@@ -188,6 +207,17 @@ it.each([
     command,
     unseen: [],
   });
+});
+
+it('every command that prints JSON has a row', async () => {
+  const { stdout } = await desk.nd7(['complete', '--', '']);
+  const commands = stdout.split('\n').flatMap((line) => /^([a-z]+)\t/.exec(line)?.[1] ?? []);
+  expect(commands).toContain('verify');
+  // What an agent reads, a shell's script, help; and a program's boundary, which is told on its standard error.
+  const others = ['hook', 'complete', 'help', 'run'];
+  const rows = page.split('\n').map((line) => line.split('|')[1] ?? '');
+  const isTold = (command: string): boolean => rows.some((row) => new RegExp(`\`nd7 ${command}\\b`).test(row));
+  expect(commands.filter((command) => !others.includes(command) && !isTold(command))).toEqual([]);
 });
 
 it('the report has the members of its table', () => {

@@ -2,7 +2,8 @@
 import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { task } from './task.fixture.js';
+import { Desk } from './desk.fixture.js';
+import { Task, task } from './task.fixture.js';
 
 const folders: string[] = [];
 const folder = (): string => {
@@ -33,6 +34,35 @@ describe('npm start', () => {
     expect(third.output).not.toMatch(/✗|^nd7:/m);
     expect(third).toMatchObject({ code: 0 });
     expect(readFileSync(join(dir, 'home/keys/machine.key'), 'utf8')).not.toBe(key);
+  });
+
+  it('prints what to type to record one’s own Claude Code, and that is enough', async () => {
+    const start = new Task(['start'], { ND7_DEV_DIR: folder(), ND7_PORT: '4410' });
+    const desk = new Desk();
+    try {
+      await start.says(/Look at the session/);
+      const [init = '', enrol = ''] = [...start.output.matchAll(/npx --no nd7 (?:init|enrol \S+ \S+)$/gm)].map(String);
+      expect([init, enrol]).toEqual([
+        'npx --no nd7 init',
+        expect.stringContaining(' enrol http://127.0.0.1:44') as string,
+      ]);
+      const typed = async (line: string): Promise<string> => {
+        const { code, stdout, stderr } = await desk.shell(line);
+        expect([line, code, code === 0 ? '' : stdout + stderr]).toEqual([line, 0, '']);
+        return stdout;
+      };
+      // Nobody is there to say yes.
+      await typed(`${init} --yes`);
+      await typed(enrol);
+      await desk.call('mine');
+      await desk.untilShipped('mine');
+      expect(await typed('npx --no nd7 sessions')).toContain('mine');
+      expect(await typed('npx --no nd7 verify mine --receipts')).toMatch(/receipt/);
+      await typed('npx --no nd7 uninstall');
+    } finally {
+      await desk.remove();
+      expect((await start.interrupt()).code).toBe(0);
+    }
   });
 
   it('works with the PostgreSQL that npm brings', async () => {

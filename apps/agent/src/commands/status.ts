@@ -80,7 +80,7 @@ async function status(io: Io): Promise<void> {
     const behind =
       unshipped.entries === 0
         ? io.paint('green', 'everything is shipped')
-        : `${unshipped.entries} entries of ${unshipped.sessions} sessions not shipped, for ${unshipped.seconds} s`;
+        : `${unshipped.entries} entries of ${unshipped.sessions} ${unshipped.sessions === 1 ? 'session' : 'sessions'} not shipped, for ${unshipped.seconds} s`;
     io.out(
       `Vault      ${behind}${receipt === undefined ? '; no receipt yet' : `; last receipt ${receipt.time} (${receipt.session}, ${receipt.entries} entries)`}`,
     );
@@ -126,10 +126,10 @@ function showFired(io: Io, fired: readonly Fired[]): void {
 }
 
 async function unshippedOf(home: import('@nd7/journal').Home): Promise<Unshipped> {
-  const { listSessions, readReceipts } = await import('@nd7/journal');
+  const { listSessions, receiptCounts } = await import('@nd7/journal');
   const sum: Unshipped = { entries: 0, sessions: 0, seconds: 0 };
   for (const { session, head, modified } of listSessions(home)) {
-    const covered = readReceipts(home, session).at(-1)?.entries ?? 0;
+    const covered = receiptCounts(home, session).at(-1) ?? 0;
     const missing = (head?.entries ?? 0) - covered;
     if (missing <= 0) continue;
     sum.entries += missing;
@@ -142,10 +142,10 @@ async function unshippedOf(home: import('@nd7/journal').Home): Promise<Unshipped
 async function lastReceipt(
   home: import('@nd7/journal').Home,
 ): Promise<{ session: string; entries: number; time: string } | undefined> {
-  const { listSessions, readReceipts } = await import('@nd7/journal');
+  const { listSessions, receiptCounts } = await import('@nd7/journal');
   let newest: { session: string; entries: number; time: string } | undefined;
   for (const { session } of listSessions(home)) {
-    const entries = readReceipts(home, session).at(-1)?.entries;
+    const entries = receiptCounts(home, session).at(-1);
     if (entries === undefined) continue;
     const time = statSync(join(home.receiptsDir(session), `${entries}.tlog-proof`)).mtime.toISOString();
     if (newest === undefined || time > newest.time) newest = { session, entries, time };

@@ -1,6 +1,6 @@
 // Ships what is recorded: asks the resident recorder, which is the one that ships, and does it in this process where none runs.
 import { ShipError, ShipLoop, readVaultFile, type ShipReport, type VaultFile } from '@nd7/ship';
-import { chainOf, Home, listSessions, machineKey, openSession, readReceipts, SessionReader } from '@nd7/journal';
+import { chainOf, Home, listSessions, machineKey, openSession, receiptCounts, SessionReader } from '@nd7/journal';
 import { systemClock, systemRandom } from '@nd7/signing';
 import { askJson } from '../recorder/client.js';
 
@@ -28,7 +28,7 @@ export function enrolledAt(home: string): VaultFile {
 /** Sessions of the home that have entries without a receipt, the oldest first. */
 export function unshipped(home: Home): string[] {
   return listSessions(home)
-    .filter(({ session, head }) => (readReceipts(home, session).at(-1)?.entries ?? 0) < (head?.entries ?? Infinity))
+    .filter(({ session, head }) => (receiptCounts(home, session).at(-1) ?? 0) < (head?.entries ?? Infinity))
     .map(({ session }) => session)
     .reverse();
 }
