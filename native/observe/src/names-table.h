@@ -113,6 +113,22 @@ bool path_split(struct path *path, const char *bytes, size_t length);
 /* The first `count` components as the disk has them. */
 static inline size_t raw_length(const struct path *path, uint32_t count) { return count == 0 ? 1 : path->raw_end[count - 1]; }
 
+/* How many components of the path a folder has that is the path or lies above it. */
+uint32_t parts_in(const struct path *path, struct text folder);
+
+/* A component as it is compared with protected names. */
+struct text folded_part(struct path *path, uint32_t i);
+
+bool text_is(struct text text, const char *word);
+
+/* Whether one of the paths lets something out: it lies above `path`, or is it, and below the first `parts` components or at them. */
+bool is_excepted(const struct names *names, struct list paths, const struct path *path, uint32_t parts);
+
+/* Which first components of a mask's pattern have matched the names so far, as bits: begun with closure(…, 1), led on by step. */
+uint32_t closure(const struct names *names, struct list pattern, uint32_t reached);
+uint32_t step(const struct names *names, struct list pattern, uint32_t reached, struct text name);
+bool is_final(struct list pattern, uint32_t reached);
+
 /* Whether a component of a pattern, in which a star is any run of bytes, matches a name. */
 bool part_matches(struct text pattern, struct text name);
 

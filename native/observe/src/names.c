@@ -3,122 +3,6 @@
 
 #define WORDS_MAX 128u /* of 64 rules each; names_parse takes no more */
 
-/* --- paths ------------------------------------------------------------------------------------------------------ */
-
-static bool split(const char *bytes, size_t length, uint32_t *end, uint32_t *count) {
-  *count = 0;
-  if (length == 0 || bytes[0] != '/') return false;
-  if (length == 1) return true;
-  for (size_t at = 1; at <= length; at++) {
-    const char *slash = memchr(bytes + at, '/', length - at);
-    const size_t stop = slash == NULL ? length : (size_t)(slash - bytes), size = stop - at;
-    if (size == 0 || *count == PARTS_MAX) return false;
-    if (bytes[at] == '.' && (size == 1 || (size == 2 && bytes[at + 1] == '.'))) return false;
-    end[(*count)++] = (uint32_t)stop;
-    at = stop;
-  }
-  return true;
-}
-
-bool path_split(struct path *path, const char *bytes, size_t length) {
-  path->folded_count = 0;
-  path->arena = path->folds;
-  path->arena_left = sizeof path->folds;
-  path->too_long = false;
-  path->raw = path->bytes = bytes;
-  path->length = length;
-  if (length == 0 || length > NAMES_PATH_MAX || memchr(bytes, '\0', length) != NULL || !split(bytes, length, path->raw_end, &path->count)) return false;
-  if (utf8_is_well_formed(bytes, length)) {
-    memcpy(path->end, path->raw_end, path->count * sizeof *path->end);
-    return true;
-  }
-  path->length = utf8_mend(bytes, length, path->own);
-  path->bytes = path->own;
-  return split(path->bytes, path->length, path->end, &path->count);
-}
-
-/* A component as it is compared with protected names. */
-static struct text folded_part(struct path *path, uint32_t i) {
-  for (; path->folded_count <= i; path->folded_count++) {
-    const struct text part = part_of(path, path->folded_count);
-    const size_t length = fold_name(part.bytes, part.length, path->arena, path->arena_left);
-    path->too_long = path->too_long || length == SIZE_MAX;
-    path->folded[path->folded_count] = (struct text){path->arena, length == SIZE_MAX ? 0 : (uint32_t)length};
-    if (length == SIZE_MAX) continue;
-    path->arena += length;
-    path->arena_left -= length;
-  }
-  return path->folded[i];
-}
-
-/* How many components of the path a folder above it has, or the path itself; the folder is one by is_within. */
-static uint32_t parts_in(const struct path *path, struct text folder) {
-  uint32_t count = 0;
-  if (folder.length == 1) return 0;
-  while (count < path->count && path->end[count] < folder.length) count++;
-  return count + 1;
-}
-
-static bool text_is(struct text text, const char *word) { return text.length == strlen(word) && memcmp(text.bytes, word, text.length) == 0; }
-
-/* --- comparing -------------------------------------------------------------------------------------------------- */
-
-static const char *find(const char *from, const char *end, struct text text) {
-  return text.length == 0 ? from : (size_t)(end - from) < text.length ? NULL : memmem(from, (size_t)(end - from), text.bytes, text.length);
-}
-
-bool part_matches(struct text pattern, struct text name) {
-  const char *star = memchr(pattern.bytes, '*', pattern.length);
-  if (star == NULL) return same_text(pattern, name);
-  const char *const end = pattern.bytes + pattern.length;
-  const char *last = memrchr(pattern.bytes, '*', pattern.length);
-  const struct text head = {pattern.bytes, (uint32_t)(star - pattern.bytes)}, tail = {last + 1, (uint32_t)(end - last - 1)};
-  if (name.length < head.length + tail.length || memcmp(name.bytes, head.bytes, head.length) != 0 ||
-      memcmp(name.bytes + name.length - tail.length, tail.bytes, tail.length) != 0)
-    return false;
-  const char *at = name.bytes + head.length, *const stop = name.bytes + name.length - tail.length;
-  /* Each text between stars is taken where it first stands: a later place would leave less for what follows. */
-  while (star < last) {
-    const char *next = memchr(star + 1, '*', (size_t)(end - star - 1));
-    const struct text text = {star + 1, (uint32_t)(next - star - 1)};
-    at = find(at, stop, text);
-    if (at == NULL) return false;
-    at += text.length;
-    star = next;
-  }
-  return true;
-}
-
-/* Which first components of a pattern have matched the names so far, as bits; `**` may match nothing. */
-static uint32_t closure(const struct names *names, struct list pattern, uint32_t reached) {
-  for (uint32_t i = 0; i < pattern.count; i++)
-    if ((reached >> i & 1) != 0 && text_is(text_of(names, pattern.items[i]), "**")) reached |= 2u << i;
-  return reached;
-}
-
-static uint32_t step(const struct names *names, struct list pattern, uint32_t reached, struct text name) {
-  uint32_t next = 0;
-  for (uint32_t i = 0; i < pattern.count; i++) {
-    if ((reached >> i & 1) == 0) continue;
-    const struct text part = text_of(names, pattern.items[i]);
-    if (text_is(part, "**")) next |= 1u << i;
-    else if (part_matches(part, name)) next |= 2u << i;
-  }
-  return closure(names, pattern, next);
-}
-
-static bool is_final(struct list pattern, uint32_t reached) { return (reached >> pattern.count & 1) != 0; }
-
-/* Whether one of the paths lets something out: it lies above `path`, or is it, and below the first `parts` components. */
-static bool is_excepted(const struct names *names, struct list paths, const struct path *path, uint32_t parts) {
-  const struct text match = {path->bytes, parts == 0 ? 1 : path->end[parts - 1]};
-  for (uint32_t i = 0; i < paths.count; i++) {
-    const struct text other = text_of(names, paths.items[i]);
-    if (is_within(path->bytes, path->length, other) && is_within(other.bytes, other.length, match)) return true;
-  }
-  return false;
-}
-
 /* --- masks ------------------------------------------------------------------------------------------------------ */
 
 /* How many components the part of a path has that a mask hides, 0 for none, below one folder of the mask. */
@@ -207,14 +91,19 @@ static bool leads_on(const struct names *names, const struct leaf *leaf, const s
   return false;
 }
 
-/* Whether it is a folder in which protected names have their place, or one above such a folder, or called like a git directory. */
-static bool is_above(const struct names *names, struct path *path) {
+static bool holds_git_dirs(struct text name) { return text_is(name, "modules") || text_is(name, "worktrees"); }
+
+/* Whether it is a folder in which protected names have their place, or one above such a folder, or a git directory by its place, or holds those. */
+static bool is_above(const struct names *names, const struct names_disk *disk, struct path *path) {
+  const uint32_t n = path->count;
   const struct text self = {path->bytes, (uint32_t)path->length};
   for (uint32_t i = 0; i < names->guarded.count; i++) {
     const struct text folder = text_of(names, names->guarded.items[i]);
     if (is_within(folder.bytes, folder.length, self)) return true;
   }
-  return is_git_dir(NULL, path, path->count);
+  if (n >= 1 && holds_git_dirs(folded_part(path, n - 1)) && is_git_dir(disk, path, n - 1)) return true;
+  if (n >= 2 && holds_git_dirs(folded_part(path, n - 2)) && is_git_dir(disk, path, n - 2)) return true;
+  return is_git_dir(NULL, path, n);
 }
 
 /* --- judging ---------------------------------------------------------------------------------------------------- */
@@ -294,7 +183,7 @@ static void judge_leaves(const struct names *names, const struct names_disk *dis
     *answer = (struct names_answer){answer->mask, answer->mask_parts, voices[v].leaf, voices[v].depth, leaf->treatment, leaf->mediator, false};
     order = voices[v].order;
   }
-  answer->above = is_above(names, path);
+  answer->above = is_above(names, disk, path);
   for (uint32_t l = next_rule(inner, 0, names->leaf_count); l < names->leaf_count && !answer->above; l = next_rule(inner, l + 1, names->leaf_count))
     answer->above = leads_on(names, &names->leaves[l], disk, path);
 }
