@@ -204,6 +204,7 @@ describe('the default profile', () => {
     ).toEqual([
       'AWS_REGION',
       'BASH_FUNC_x%%',
+      'GIT_TEMPLATE_DIR',
       'LANG',
       'MY_SETTING',
       'PATH',

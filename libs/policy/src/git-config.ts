@@ -309,11 +309,13 @@ export interface ConfigChange {
 
 /**
  * Compares two git configuration files by what git would read from them. Values of one key are compared as lists, in order: git takes the
- * last of most and all of some. Taking a key out is a change too: that `core.hooksPath` is gone changes what runs.
+ * last of most and all of some. Taking a key out is a change too: that `core.hooksPath` is gone changes what runs. `mayBeWorkTree` says of a
+ * value of `core.worktree` whether git may write its files there; where it is left out, nowhere.
  */
 export function compareGitConfig(
   before: Uint8Array,
   after: Uint8Array,
+  mayBeWorkTree: (value: string) => boolean = () => false,
 ): ConfigChange | { fault: ConfigFault; line: number } {
   const old = parseGitConfig(before);
   const now = parseGitConfig(after);
@@ -326,7 +328,10 @@ export function compareGitConfig(
   const changed = [...new Set([...were.keys(), ...are.keys()])]
     .filter((key) => values(were, key) !== values(are, key))
     .sort();
-  const mayChange = (key: string): boolean => are.get(key)?.every(isPlain) ?? (were.get(key) ?? []).every(mayGo);
+  const isWorkTree = ({ key, value }: ConfigEntry): boolean => key === 'core.worktree' && mayBeWorkTree(value ?? '');
+  const mayChange = (key: string): boolean =>
+    are.get(key)?.every((entry) => isPlain(entry) || isWorkTree(entry)) ??
+    (were.get(key) ?? []).every((entry) => mayGo(entry) || isWorkTree(entry));
   return { changed: changed.map(readable), refused: changed.filter((key) => !mayChange(key)).map(readable) };
 }
 

@@ -1,6 +1,7 @@
 /// <reference path="../../entry/src/platform.d.ts" />
 
 import { componentsOf, isNormal, isWithin, joinPath } from './path.js';
+import { foldName } from './pattern.js';
 
 /** Files in which git says where another folder is. */
 export type PointerKind =
@@ -75,6 +76,22 @@ function targetOf(kind: PointerKind, at: string, content: Uint8Array): string | 
   const said =
     kind === 'dot-git' ? /^gitdir: ([^\n]+)\n?$/.exec(text ?? '')?.[1] : /^([^\n]+)\n?$/.exec(text ?? '')?.[1];
   if (said === undefined || said.endsWith('\r')) return null;
+  return resolved(said, at);
+}
+
+/**
+ * Whether a submodule's configuration (`at`: `…/.git/modules/NAME/config`) may say that its work tree is there: a folder of the repository that
+ * it is a submodule of, which git writes its files into.
+ */
+export function mayBeWorkTree(at: string, value: string): boolean {
+  const above = /^(.*?)\/\.git\/modules\/.+\/config$/.exec(at)?.[1];
+  const target = value.startsWith('/') ? null : resolved(value, at);
+  if (above === undefined || target === null || target === above || !isWithin(target, above || '/')) return false;
+  return !componentsOf(target).some((name) => foldName(name) === '.git');
+}
+
+/** Where a path leads that a file at `at` says; null for what is no path. */
+function resolved(said: string, at: string): string | null {
   const parts = said.startsWith('/') ? [] : componentsOf(at).slice(0, -1);
   let named = said.startsWith('/');
   for (const part of said.split('/')) {

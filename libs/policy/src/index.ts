@@ -52,7 +52,7 @@ export { why } from './why.js';
 export type { Answer, Question, Way } from './why.js';
 export { compareGitConfig } from './git-config.js';
 export type { ConfigChange, ConfigFault } from './git-config.js';
-export { mayPoint } from './git-pointer.js';
+export { mayBeWorkTree, mayPoint } from './git-pointer.js';
 export type { Pointer, PointerKind } from './git-pointer.js';
 export { compareClaudeState } from './claude-state.js';
 export { diff } from './diff.js';

@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { compareClaudeState } from './claude-state.js';
-import { mayPoint } from './git-pointer.js';
+import { compareGitConfig } from './git-config.js';
+import { mayBeWorkTree, mayPoint } from './git-pointer.js';
 import type { PointerKind } from './git-pointer.js';
 
 const bytes = (text: string): Uint8Array => Uint8Array.from(Buffer.from(text, 'utf8'));
@@ -8,6 +9,37 @@ const DIRS = ['/p/.git', '/p/sub/.git', '/p/.git/modules/m'];
 const ROOTS = ['/p'];
 const ask = (kind: PointerKind, at: string, after: string, before: string | null = null): boolean =>
   mayPoint({ kind, at, before: before === null ? null : bytes(before), after: bytes(after) }, DIRS, ROOTS).allow;
+
+describe('the work tree of a submodule', () => {
+  const CONFIG = '/p/.git/modules/lib/x/config';
+
+  it.each(['../../../../lib/x', '../../../../other'])('may be %s', (value) => {
+    expect(mayBeWorkTree(CONFIG, value)).toBe(true);
+    const [before, after] = [
+      bytes('[core]\n\tbare = false\n'),
+      bytes(`[core]\n\tworktree = ${value}\n\tbare = false\n`),
+    ];
+    const judge = (path: string): boolean => mayBeWorkTree(CONFIG, path);
+    expect(compareGitConfig(before, after, judge)).toEqual({ changed: ['core.worktree'], refused: [] });
+    expect(compareGitConfig(after, before, judge)).toEqual({ changed: ['core.worktree'], refused: [] });
+    expect(compareGitConfig(before, after)).toMatchObject({ refused: ['core.worktree'] });
+  });
+
+  it.each<[string, string]>([
+    [CONFIG, '/p/lib/x'],
+    [CONFIG, '../../../..'],
+    [CONFIG, '../../../../../home'],
+    [CONFIG, '../../../../lib/../../../home'],
+    [CONFIG, '../../../../.git/hooks'],
+    [CONFIG, '../../../../sub/.GIT'],
+    [CONFIG, ''],
+    ['/p/.git/config', '../lib'],
+    ['/p/.git/modules/config', '../../x'],
+    ['/p/node_modules/modules/x/config', '../../../x'],
+  ])('may not, in %s, be %s', (at, value) => {
+    expect(mayBeWorkTree(at, value)).toBe(false);
+  });
+});
 
 describe('a pointer of git', () => {
   it.each<[PointerKind, string, string]>([

@@ -52,7 +52,11 @@ const offline: PolicyDocument = {
       { name: '.git', by: 'git-pointer' },
     ],
   },
-  environment: { pass: ['*'], set: { TMPDIR: '$TMP', TMP: '$TMP', TEMP: '$TMP' } },
+  environment: {
+    pass: ['*'],
+    // Without templates `git init` and `git clone` make no hooks, which would be refused.
+    set: { TMPDIR: '$TMP', TMP: '$TMP', TEMP: '$TMP', GIT_TEMPLATE_DIR: '' },
+  },
   privateTmp: true,
   patterns: 'names',
   weakestTier: 'T2',

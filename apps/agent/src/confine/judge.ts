@@ -1,0 +1,131 @@
+// What a session may write into files of which some content runs commands: git's configuration and pointers, the agent's own state.
+import { realpathSync } from 'node:fs';
+import { basename, dirname } from 'node:path';
+import {
+  compareClaudeState,
+  compareGitConfig,
+  foldName,
+  leafAt,
+  looksLikeGitDir,
+  mayBeWorkTree,
+  mayPoint,
+  writableRoots,
+  type PointerKind,
+  type ProtectedLeaf,
+  type Ruleset,
+} from '@nd7/policy';
+
+/** A mediated name is to get a content. */
+export interface Change {
+  /** The rule that the name stands under. */
+  leaf: ProtectedLeaf | undefined;
+  /** Real path of the name. */
+  path: string;
+  /** Undefined where the name is not there. */
+  before: Uint8Array | undefined;
+  after: Uint8Array;
+}
+
+export interface Judgement {
+  allow: boolean;
+  /** What is written in place of what was asked; undefined: what was asked. */
+  content: Uint8Array | undefined;
+  /** What changed, by key; of a pointer where it leads. */
+  changed: string[];
+  /** What may not: it is why the change is refused, or it was held back. */
+  held: string[];
+}
+
+const NOTHING = new Uint8Array();
+const REFUSED: Judgement = { allow: false, content: undefined, changed: [], held: [] };
+
+/**
+ * Whether a change may pass, by the content alone: nothing is read from the path, which the session could have changed meanwhile. A rule that
+ * is not mediated, or that this does not know, lets nothing through.
+ */
+export function judgeChange(ruleset: Ruleset, change: Change): Judgement {
+  switch (change.leaf?.mediator) {
+    case 'git-config':
+      return judgeGitConfig(change);
+    case 'git-pointer':
+      return judgePointer(ruleset, change);
+    case 'claude-state':
+      return judgeState(change);
+    default:
+      return REFUSED;
+  }
+}
+
+function judgeGitConfig({ path, before = NOTHING, after }: Change): Judgement {
+  const compared = compareGitConfig(before, after, (value) => mayBeWorkTree(path, value));
+  if ('fault' in compared) return { ...REFUSED, held: [`line ${compared.line}: ${compared.fault}`] };
+  const { changed, refused } = compared;
+  return { allow: refused.length === 0, content: undefined, changed, held: refused };
+}
+
+const POINTERS: Readonly<Record<string, PointerKind>> = {
+  '.git': 'dot-git',
+  commondir: 'commondir',
+  gitdir: 'gitdir',
+};
+
+/** Of git directories that are not known by name yet, those that the pointer itself speaks of count, where the same rules hold in them as in the project's own. */
+function judgePointer(ruleset: Ruleset, { path, before, after }: Change): Judgement {
+  const kind = POINTERS[foldName(basename(path))];
+  if (kind === undefined) return REFUSED;
+  const pointer = { kind, at: path, before: before ?? null, after };
+  const roots = writableRoots(ruleset);
+  const { target } = mayPoint(pointer, [], roots);
+  if (target === null) return { ...REFUSED, held: ['what git would not take'] };
+  const speaksOf = [
+    ...repositoriesAbove(path),
+    ...repositoriesAbove(target),
+    ...(kind === 'commondir' ? [target] : []),
+  ];
+  const { allow } = mayPoint(
+    pointer,
+    speaksOf.filter((folder) => isGuarded(ruleset, folder) && isReal(folder)),
+    roots,
+  );
+  // Where the repository's own files are later has to be guarded as a repository is.
+  const holds = allow && (kind === 'gitdir' || isGuarded(ruleset, target));
+  return { allow: holds, content: undefined, changed: [target], held: holds ? [] : [target] };
+}
+
+/** Folders above a path in whose `worktrees` or `modules` it lies. */
+function repositoriesAbove(path: string): string[] {
+  const parts = path.split('/');
+  return parts.flatMap((part, i) => (/^(worktrees|modules)$/.test(part) ? [parts.slice(0, i).join('/') || '/'] : []));
+}
+
+/** Whether hooks of a repository are treated as those of the project's own: not among packages, not where a person has let them out. */
+function isGuarded(ruleset: Ruleset, folder: string): boolean {
+  const treatment = (dir: string): string | undefined =>
+    leafAt(ruleset.leaves, `${dir}/hooks`, (asked) => asked === dir || looksLikeGitDir(asked))?.treatment;
+  return treatment(folder) === treatment(`${ruleset.project}/.git`);
+}
+
+/** Whether no link leads away on the way to a folder, as far as it is there. */
+function isReal(folder: string): boolean {
+  try {
+    return realpathSync(folder) === folder;
+  } catch {
+    return folder !== '/' && isReal(dirname(folder));
+  }
+}
+
+function judgeState({ before = NOTHING, after }: Change): Judgement {
+  const [old, now] = [decode(before), decode(after)];
+  const compared = now === undefined ? null : compareClaudeState(old ?? '', now);
+  if (compared === null) return { ...REFUSED, held: ['what is no JSON object'] };
+  const { text, held } = compared;
+  return { allow: true, content: held.length === 0 ? undefined : Buffer.from(text), changed: [], held };
+}
+
+function decode(bytes: Uint8Array): string | undefined {
+  try {
+    return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes);
+  } catch {
+    return undefined;
+  }
+}
