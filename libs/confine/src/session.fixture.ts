@@ -116,6 +116,7 @@ export class Machine {
       pattern,
       except: [],
       exceptPaths: [],
+      notBelow: [],
       exceptTracked: true,
       source,
       ...more,

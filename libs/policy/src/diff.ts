@@ -149,8 +149,8 @@ export function accessText({ read, write, exec }: Access): string {
   return `${read ? 'r' : '-'}${write ? 'w' : '-'}${exec ? 'x' : '-'}`;
 }
 
-function maskRow({ pattern, under, except, exceptPaths, exceptTracked, source }: Mask): Row {
-  const out = [...except, ...exceptPaths, ...(exceptTracked ? ['files that git tracks'] : [])];
+function maskRow({ pattern, under, except, exceptPaths, notBelow, exceptTracked, source }: Mask): Row {
+  const out = [...except, ...exceptPaths, ...notBelow, ...(exceptTracked ? ['files that git tracks'] : [])];
   return {
     what: pattern,
     text: `below ${under.join(', ') || 'no folder'}${out.length > 0 ? `, but for ${out.join(', ')}` : ''}`,

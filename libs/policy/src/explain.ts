@@ -28,12 +28,13 @@ export function explain(ruleset: Ruleset): Explanation[] {
     },
     {
       title: 'Names that are masked wherever they turn up',
-      statements: ruleset.masks.map(({ pattern, under, except, exceptPaths, exceptTracked, source }) => ({
+      statements: ruleset.masks.map(({ pattern, under, except, exceptPaths, notBelow, exceptTracked, source }) => ({
         what: pattern,
         text: [
           `below ${under.join(', ') || 'no folder'}`,
           ...except.map((text) => `not ${text}`),
           ...exceptPaths.map((path) => `not ${path}`),
+          ...notBelow.map((name) => `not below ${name}`),
           ...(exceptTracked ? ['not what git tracks'] : []),
         ].join('; '),
         source,

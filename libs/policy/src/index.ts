@@ -41,6 +41,7 @@ export type { Note } from './compile.js';
 export { accessAt, decideHost, maskAt, mayDial, nodeAt, portRule, writableRoots } from './decide.js';
 export type { Facts, HostDecision } from './decide.js';
 export { foldName, nameMatches } from './pattern.js';
+export { PACKAGE_FOLDERS } from './builtin/index.js';
 export { leafAt, looksLikeGitDir, maskedPrefix } from './names.js';
 export { comparePaths, isWithin } from './path.js';
 export { environmentInside } from './environment.js';

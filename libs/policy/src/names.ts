@@ -38,6 +38,7 @@ export function compileMasks(parts: Parts, places: Places): Mask[] {
         pattern: checked(rule.pattern, source),
         except: (rule.except ?? []).map((pattern) => checked(pattern, source)),
         exceptPaths: [],
+        notBelow: part.group === GROUP.base ? [...PACKAGE_FOLDERS] : [],
         exceptTracked: rule.exceptTracked ?? true,
         source,
       };
@@ -84,7 +85,9 @@ export function maskedPrefix(
     const matches = prefixMatches(pattern, names);
     if (!matches.includes(true)) continue;
     const excepted = except.map((other) => prefixMatches(other, names));
+    const packages = names.findIndex((name) => mask.notBelow.includes(name));
     for (const [i, matched] of matches.entries()) {
+      if (packages >= 0 && i > packages) break;
       if (!matched || excepted.some((other) => other[i] === true)) continue;
       const prefix = `${under === '/' ? '' : under}/${names.slice(0, i + 1).join('/')}`;
       if (mask.exceptTracked && tracked(prefix)) continue;

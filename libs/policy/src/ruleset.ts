@@ -113,6 +113,8 @@ export interface Mask {
   except: string[];
   /** Absolute paths that are let out, with everything below them: somebody who may has named them. */
   exceptPaths: string[];
+  /** Below folders of these names it does not hold (`node_modules`). */
+  notBelow: string[];
   /** Files that git tracks are let out (masking them breaks checkout, reset and stash; their content is in the object store anyway). */
   exceptTracked: boolean;
   source: Source;

@@ -5,14 +5,14 @@
 /* A table, all numbers of four bytes, little-endian: NAMES_MAGIC, NAMES_VERSION, the size of the whole; then a count and so many of each:
  *   strings: length, bytes
  *   lists:   count, so many numbers
- *   masks:   under, pattern (lists of strings), excepts (list of lists), paths let out (list of strings), 1 where files that git holds are let out
+ *   masks:   under, pattern (lists of strings), excepts (list of lists), folders below which it does not hold, paths let out (lists of strings), 1 where files that git holds are let out
  *   leaves:  at, under, pattern, folders below which it does not hold, paths let out (lists of strings), 1 where it holds below, treatment, mediator, voice
  * Components of leaves' patterns are folded. */
 
 #define NO_MEMORY "there is no memory for it"
 #define RULES_MAX 8192u /* 64 * WORDS_MAX of names.c */
 #define STRING_MAX 65536u /* a component of a pattern may grow when it is folded */
-#define MASK_FIELDS 5u
+#define MASK_FIELDS 6u
 #define LEAF_FIELDS 9u
 
 struct reader {
@@ -90,7 +90,8 @@ static bool is_pattern(struct list pattern) { return pattern.count > 0 && patter
 
 static bool take_mask(struct reader *reader, const struct names *names, struct mask *mask) {
   if (!take_list(reader, names, A_FOLDER, &mask->under) || !take_list(reader, names, A_COMPONENT, &mask->pattern) || !is_pattern(mask->pattern) ||
-      !take_list(reader, names, A_LIST, &mask->excepts) || mask->excepts.count > EXCEPTS_MAX || !take_list(reader, names, A_FOLDER, &mask->except_paths))
+      !take_list(reader, names, A_LIST, &mask->excepts) || mask->excepts.count > EXCEPTS_MAX || !take_list(reader, names, A_COMPONENT, &mask->not_below) ||
+      !take_list(reader, names, A_FOLDER, &mask->except_paths))
     return false;
   for (uint32_t e = 0; e < mask->excepts.count; e++) {
     const struct list except = names->lists[mask->excepts.items[e]];

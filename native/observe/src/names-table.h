@@ -24,7 +24,7 @@ struct list {
 };
 
 struct mask {
-  struct list under, pattern, except_paths;
+  struct list under, pattern, not_below, except_paths;
   struct list excepts; /* of lists: patterns */
   bool except_held;
 };

@@ -3,6 +3,13 @@
 
 #define WORDS_MAX 128u /* of 64 rules each; names_parse takes no more */
 
+static bool has_package_folder(const struct names *names, struct list folders, const struct path *path, uint32_t from, uint32_t to) {
+  for (uint32_t i = from; i < to; i++)
+    for (uint32_t f = 0; f < folders.count; f++)
+      if (same_text(part_of(path, i), text_of(names, folders.items[f]))) return true;
+  return false;
+}
+
 /* --- masks ------------------------------------------------------------------------------------------------------ */
 
 /* How many components the part of a path has that a mask hides, 0 for none, below one folder of the mask. */
@@ -10,7 +17,7 @@ static uint32_t masked_below(const struct names *names, const struct mask *mask,
   const struct list *lists = names->lists;
   uint32_t reached = closure(names, mask->pattern, 1), others[EXCEPTS_MAX];
   for (uint32_t e = 0; e < mask->excepts.count; e++) others[e] = closure(names, lists[mask->excepts.items[e]], 1);
-  for (uint32_t i = base; i < path->count; i++) {
+  for (uint32_t i = base; i < path->count && !has_package_folder(names, mask->not_below, path, i == base ? i : i - 1, i); i++) {
     const struct text part = part_of(path, i);
     reached = step(names, mask->pattern, reached, part);
     bool is_out = false;
@@ -45,13 +52,6 @@ static bool is_git_dir(const struct names_disk *disk, struct path *path, uint32_
       (text_is(folded_part(path, count - 2), "modules") || text_is(folded_part(path, count - 2), "worktrees")))
     return true;
   return disk != NULL && disk->is_git_dir != NULL && disk->is_git_dir(disk->with, path->raw, raw_length(path, count));
-}
-
-static bool has_package_folder(const struct names *names, struct list folders, const struct path *path, uint32_t from, uint32_t to) {
-  for (uint32_t i = from; i < to; i++)
-    for (uint32_t f = 0; f < folders.count; f++)
-      if (same_text(part_of(path, i), text_of(names, folders.items[f]))) return true;
-  return false;
 }
 
 /* Whether the first `length` components of a leaf's pattern match from `start` on, below a folder of `base` components. */
@@ -229,6 +229,7 @@ static bool same_mask(const struct names *names, const struct mask *mask, const 
     const struct text under = text_of(names, mask->under.items[u]);
     if (!is_within(a->bytes, a->length, under)) continue;
     const uint32_t base = parts_in(a, under), other = parts_in(b, under);
+    if (has_package_folder(names, mask->not_below, a, base, a->count) != has_package_folder(names, mask->not_below, b, other, b->count)) return false;
     if (state_behind(names, mask->pattern, a, base) != state_behind(names, mask->pattern, b, other)) return false;
     for (uint32_t e = 0; e < mask->excepts.count; e++) {
       const struct list except = names->lists[mask->excepts.items[e]];

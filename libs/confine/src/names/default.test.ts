@@ -56,7 +56,8 @@ it.each([
   ['.env.example', ''],
   ['AGENTS.md', 'recorded'],
   ['node_modules/x/.claude', ''],
-  ['node_modules/x/.env', 'masked'],
+  ['node_modules/x/.env', ''],
+  ['node_modules.pem/.env', 'masked'],
   ['src/index.ts', ''],
 ])('%s is %j', (path, verdict) => {
   expect(judge(path).map(said)).toEqual([verdict]);

@@ -78,6 +78,7 @@ const someMask: fc.Arbitrary<Mask> = fc.record({
   pattern: pattern(true),
   except: few(pattern(true)),
   exceptPaths: few(place),
+  notBelow: few(fc.constantFrom('node_modules', 'a', 'é')),
   exceptTracked: fc.boolean(),
   source,
 });

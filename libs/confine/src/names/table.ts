@@ -26,12 +26,14 @@ export function encodeNames(ruleset: Pick<Ruleset, 'masks' | 'leaves'>, heldFile
   // A longer path is nobody's.
   const folder = (paths: readonly string[]): number =>
     table.list(paths.filter((path) => Buffer.byteLength(path) <= MAX_PATH).map((path) => table.string(path)));
+  const names = (list: readonly string[]): number => table.list(list.map((name) => table.string(name)));
   const pattern = (text: string, fold: (part: string) => string = (part) => part): number =>
     table.list(text.split('/').map((part) => table.string(fold(part))));
   const masks = ruleset.masks.flatMap((mask) => [
     folder(mask.under),
     pattern(mask.pattern),
     table.list(mask.except.map((text) => pattern(text))),
+    names(mask.notBelow),
     folder(mask.exceptTracked ? [...mask.exceptPaths, ...heldFiles] : mask.exceptPaths),
     Number(mask.exceptTracked),
   ]);
@@ -39,7 +41,7 @@ export function encodeNames(ruleset: Pick<Ruleset, 'masks' | 'leaves'>, heldFile
     AT[leaf.at],
     folder(leaf.under),
     pattern(leaf.pattern, foldName),
-    folder(leaf.notBelow),
+    names(leaf.notBelow),
     folder(leaf.exceptPaths),
     Number(leaf.below),
     TREATMENT[leaf.treatment],

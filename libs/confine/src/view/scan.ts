@@ -1,11 +1,23 @@
 import { existsSync, readdirSync, statSync, type Dirent } from 'node:fs';
-import { join } from 'node:path';
-import { foldName, leafAt, maskedPrefix, nameMatches, nodeAt, type ProtectedLeaf, type Ruleset } from '@nd7/policy';
+import { basename, dirname, join } from 'node:path';
+import {
+  foldName,
+  leafAt,
+  looksLikeGitDir,
+  maskedPrefix,
+  nameMatches,
+  nodeAt,
+  PACKAGE_FOLDERS,
+  type ProtectedLeaf,
+  type Ruleset,
+} from '@nd7/policy';
 import { GitFiles } from './git-index.js';
 
 /** Names that exist at the start and that the view has to treat. Paths as they are on disk, found without following links. */
 export interface Found {
   masked: string[];
+  /** Let out of masks because git holds what they hold. */
+  held: string[];
   leaves: { path: string; leaf: ProtectedLeaf }[];
   /** Git directories: held fast, so that one with other hooks cannot take their place. */
   gitDirs: string[];
@@ -13,8 +25,6 @@ export interface Found {
   unseen: string[];
 }
 
-/** Folders in which nothing is looked for: other people's packages and git's own store. */
-const SKIPPED = new Set(['node_modules', '.pnpm-store', 'site-packages', '__pycache__', 'objects']);
 /** Folders seen at most in one search: some 100 ms. What lies near the top is seen first. */
 export const MOST_FOLDERS = 20_000;
 
@@ -22,6 +32,15 @@ export const MOST_FOLDERS = 20_000;
 export function isGitDir(folder: string): boolean {
   const has = (name: string): boolean => existsSync(join(folder, name));
   return has('HEAD') && ((has('objects') && has('refs')) || has('commondir'));
+}
+
+/**
+ * Whether the supervisor takes a folder for a git directory (native/observe, `names_disk_at`): by its name, by a HEAD, which git makes before
+ * what is protected there, or because it lies in `modules` or `worktrees` of one.
+ */
+export function countsAsGitDir(folder: string): boolean {
+  if (looksLikeGitDir(folder) || existsSync(join(folder, 'HEAD'))) return true;
+  return /^(modules|worktrees)$/.test(basename(dirname(folder))) && countsAsGitDir(dirname(dirname(folder)));
 }
 
 /** The last components of patterns, to tell most names from those that have to be looked at closely. */
@@ -45,7 +64,7 @@ class Names {
 /** Searches the folders that masks and protected names speak of, breadth first. */
 export function scan(ruleset: Ruleset, most = MOST_FOLDERS): Found {
   const git = new GitFiles();
-  const found: Found = { masked: [], leaves: [], gitDirs: [], unseen: [] };
+  const found: Found = { masked: [], held: [], leaves: [], gitDirs: [], unseen: [] };
   const maskNames = new Names(ruleset.masks.map(({ pattern }) => pattern));
   const leafNames = new Names(ruleset.leaves.map(({ pattern }) => pattern));
   const roots = [...ruleset.masks, ...ruleset.leaves].flatMap(({ under }) => under);
@@ -59,18 +78,25 @@ export function scan(ruleset: Ruleset, most = MOST_FOLDERS): Found {
     return answer;
   };
 
+  // Git's own store, and folders full of packages in which no mask holds.
+  const isSkipped = (folder: string, name: string): boolean =>
+    name === 'objects'
+      ? gitDir(folder)
+      : PACKAGE_FOLDERS.includes(name) && ruleset.masks.every(({ notBelow }) => notBelow.includes(name));
+
   const visit = (folder: string, entry: Dirent): void => {
     const path = join(folder, entry.name);
     const folded = foldName(entry.name);
-    if (maskNames.mayHave(folded) && isMasked(ruleset, path, git)) {
-      found.masked.push(path);
-      return;
+    if (maskNames.mayHave(folded) && isMasked(ruleset, path)) {
+      const isHeld = !isMasked(ruleset, path, git);
+      (isHeld ? found.held : found.masked).push(path);
+      if (!isHeld) return;
     }
     if (leafNames.mayHave(folded)) {
       const leaf = leafAt(ruleset.leaves, path, gitDir);
       if (leaf !== undefined && !isPointerFolder(leaf, entry)) found.leaves.push({ path, leaf });
     }
-    if (!entry.isDirectory() || SKIPPED.has(entry.name) || seen.has(path)) return;
+    if (!entry.isDirectory() || isSkipped(folder, entry.name) || seen.has(path)) return;
     if (nodeAt(ruleset, path).access.read) queue.push(path);
   };
 
@@ -88,9 +114,10 @@ export function scan(ruleset: Ruleset, most = MOST_FOLDERS): Found {
   return found;
 }
 
-function isMasked(ruleset: Ruleset, path: string, git: GitFiles): boolean {
+/** With `git`, files that git holds are let out. */
+function isMasked(ruleset: Ruleset, path: string, git?: GitFiles): boolean {
   // Sockets, pipes and the like are masked too: a name is a name.
-  return ruleset.masks.some((mask) => maskedPrefix(mask, path, (file) => git.isHeld(file)) === path);
+  return ruleset.masks.some((mask) => maskedPrefix(mask, path, (file) => git?.isHeld(file) === true) === path);
 }
 
 /** `.git` as a folder is a git directory with rules of its own; as a file it points to one. */

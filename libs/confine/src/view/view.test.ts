@@ -18,7 +18,7 @@ import { Aliases } from './aliases.js';
 import { buildView } from './build.js';
 import { parseIndex } from './git-index.js';
 import { resolvePath } from './resolve.js';
-import { isGitDir, scan } from './scan.js';
+import { countsAsGitDir, isGitDir, scan } from './scan.js';
 import { boundSockets } from './sockets.js';
 
 let base: string;
@@ -150,11 +150,23 @@ describe('the search', () => {
     ])
       machine.file(`project/${name}`);
     machine.protect('.envrc');
-    machine.mask('**/.env', { exceptTracked: false });
+    machine.mask('**/.env', { exceptTracked: false, notBelow: ['node_modules'] });
     const found = scan(machine.ruleset());
     expect(found.leaves.map(({ path }) => path).sort()).toEqual([below('.envrc'), below('a/b/.ENVRC')]);
     expect(found.masked.sort()).toEqual([below('.env'), below('a/.env')]);
     expect(found.unseen).toEqual([]);
+    // Somebody who wants them among packages too has them looked for there.
+    machine.mask('node_modules/**/.env');
+    expect(scan(machine.ruleset()).masked).toContain(below('node_modules/y/.env'));
+  });
+
+  it('finds names in folders that are called as those of git are, and what git holds', () => {
+    execFileSync('git', ['init', '-q', machine.project]);
+    for (const name of ['src/objects/.env', '.git/objects/.env', 'held/.env']) machine.file(`project/${name}`);
+    execFileSync('git', ['-C', machine.project, 'add', 'held/.env']);
+    machine.mask('**/.env');
+    const { masked, held } = scan(machine.ruleset());
+    expect([masked, held]).toEqual([[below('src/objects/.env')], [below('held/.env')]]);
   });
 
   it('knows git directories by what they hold, whatever they are called', () => {
@@ -166,6 +178,10 @@ describe('the search', () => {
     expect(found.gitDirs.sort()).toEqual([below('some.thing'), below('sub/.git')]);
     expect(found.leaves.map(({ path }) => path).sort()).toEqual([below('some.thing/hooks'), below('sub/.git/hooks')]);
     expect(isGitDir(below('fake/.git'))).toBe(false);
+    // What is called like one, begins to be one or lies in one counts as one for the supervisor.
+    machine.file('project/begun/HEAD');
+    const counted = ['fake/.git', 'begun', 'some.thing', 'some.thing/modules/x', 'fake', 'fake/modules/x'];
+    expect(counted.filter((name) => countsAsGitDir(below(name)))).toEqual(counted.slice(0, 4));
   });
 
   it('stops after its measure and says what it has not seen', () => {
