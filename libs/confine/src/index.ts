@@ -15,5 +15,5 @@ export { probeKernel, type KernelFacts } from './probe.js';
 export { findLauncher } from './locate.js';
 export { encodePlan, type Plan, type View } from './plan.js';
 export { callFilter } from './filter/filter.js';
-export { isGitDir } from './view/scan.js';
+export { countsAsGitDir } from './view/scan.js';
 export { GitFiles } from './view/git-index.js';

@@ -1,7 +1,7 @@
 // What the rules ask of the disk.
 import { existsSync, lstatSync, realpathSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
-import { GitFiles, isGitDir } from '@nd7/confine';
+import { countsAsGitDir, GitFiles } from '@nd7/confine';
 import type { Facts } from '@nd7/policy';
 
 export interface NamedPath {
@@ -38,8 +38,8 @@ function follow(path: string): string {
   }
 }
 
-/** The same that is asked when the boundary is made; of git's files alone, since git runs what a repository's configuration names. */
+/** The same that the boundary and its supervisor ask; of git's files alone, since git runs what a repository's configuration names. */
 export function factsOf(): Facts {
   const git = new GitFiles();
-  return { tracked: (path) => git.isHeld(path), isGitDir };
+  return { tracked: (path) => git.isHeld(path), isGitDir: countsAsGitDir };
 }
