@@ -23,9 +23,18 @@ interface Promised {
   limit?: string;
 }
 
-const MADE_LATER = 'names that do not exist at the start are not held: making them is allowed';
+/** What the supervisor of a session said that it can do here. */
+export interface Supervised {
+  /** Unix sockets are told apart: only those of the session and granted ones are connected to. */
+  sockets: boolean;
+  /** Masks are laid over names that are made. */
+  masks: boolean;
+}
 
-/** What tier T1 gives without a supervisor that performs calls. */
+const NO_SUPERVISOR =
+  'this kernel lets no supervisor answer calls (Linux from 5.14 on does, where no container forbids it)';
+
+/** What tier T1 gives where no supervisor performs calls. */
 const T1: Readonly<Record<Property, Promised>> = {
   'files.write': { status: 'full', provider: 'read-only mounts, Landlock', proofs: ['write-outside'] },
   'files.read': { status: 'full', provider: 'covers in the mount view', proofs: ['read-hidden'] },
@@ -33,14 +42,18 @@ const T1: Readonly<Record<Property, Promised>> = {
   'files.masks': {
     status: 'partial',
     provider: 'covers in the mount view',
-    limit: 'names that are made during the session are not masked',
+    limit: `names that are made during the session are not masked: ${NO_SUPERVISOR}`,
   },
   'files.masks.host': {
     status: 'none',
     provider: '',
-    limit: 'names that the host makes during the session are not masked',
+    limit: 'names that programs outside make during the session are not masked',
   },
-  'files.leaves': { status: 'partial', provider: 'read-only mounts', limit: MADE_LATER },
+  'files.leaves': {
+    status: 'partial',
+    provider: 'read-only mounts',
+    limit: `names that do not exist at the start can be made: ${NO_SUPERVISOR}`,
+  },
   'files.exec': { status: 'full', provider: 'noexec mounts' },
   'tmp.private': { status: 'full', provider: 'a tmpfs of the session' },
   'network.proxy': {
@@ -53,7 +66,7 @@ const T1: Readonly<Record<Property, Promised>> = {
   'sockets.pathname': {
     status: 'partial',
     provider: 'covers in the mount view',
-    limit: 'sockets that are bound outside during the session, in folders that can be read, can be connected to',
+    limit: `sockets that are bound outside during the session, in folders that can be read, can be connected to: ${NO_SUPERVISOR}`,
   },
   'sockets.abstract': { status: 'full', provider: 'network namespace, Landlock', proofs: ['abstract-socket'] },
   'processes.signal': { status: 'full', provider: 'pid namespace, Landlock', proofs: ['signal'] },
@@ -74,10 +87,28 @@ const T1: Readonly<Record<Property, Promised>> = {
   },
 };
 
-/** The manifest of a session in tier T1, in the order of the properties. */
-export function manifest(ruleset: Ruleset, built: Built, proofs: readonly Proof[]): ManifestRow[] {
+/** What it gives besides with one. */
+function supervisedRow(property: Property, { sockets, masks }: Supervised): Promised {
+  if (property === 'files.leaves')
+    return { status: 'full', provider: 'read-only mounts, supervisor', proofs: ['late-name'] };
+  if (property === 'files.masks' && masks) return { status: 'full', provider: 'covers in the mount view, supervisor' };
+  if (property === 'sockets.pathname' && sockets)
+    return { status: 'full', provider: 'covers in the mount view, supervisor' };
+  return T1[property];
+}
+
+/**
+ * The manifest of a session in tier T1, in the order of the properties. `supervised` is what its supervisor can do; undefined where there is
+ * none.
+ */
+export function manifest(
+  ruleset: Ruleset,
+  built: Built,
+  proofs: readonly Proof[],
+  supervised?: Supervised,
+): ManifestRow[] {
   return (Object.keys(T1) as Property[]).map((property) => {
-    const promised = narrowed(property, ruleset, built);
+    const promised = narrowed(property, ruleset, built, supervised);
     return {
       property,
       status: promised.status,
@@ -89,8 +120,9 @@ export function manifest(ruleset: Ruleset, built: Built, proofs: readonly Proof[
 }
 
 /** What this ruleset or this disk takes away from what the tier gives. */
-function narrowed(property: Property, ruleset: Ruleset, built: Built): Promised {
-  const promised = T1[property];
+function narrowed(property: Property, ruleset: Ruleset, built: Built, supervised: Supervised | undefined): Promised {
+  const promised = supervised === undefined ? T1[property] : supervisedRow(property, supervised);
+  const { shortfalls } = built;
   if (property === 'tmp.private' && !ruleset.privateTmp)
     return { status: 'none', provider: '', limit: 'the policy shares the temporary folder' };
   if (property === 'files.exec' && built.unrun.length > 0)
@@ -99,13 +131,25 @@ function narrowed(property: Property, ruleset: Ruleset, built: Built): Promised 
       provider: 'noexec mounts, Landlock',
       limit: `programs in ${built.unrun.join(', ')} are not executed, but the loader (ld.so) can be told to run one`,
     };
-  const unseen = built.shortfalls.filter(({ what }) => what === 'not searched').length;
-  if (unseen > 0 && (property === 'files.masks' || property === 'files.leaves'))
-    return { ...promised, limit: `${promised.limit ?? ''}; ${unseen} folders were not searched for them` };
+  const unseen = shortfalls.filter(({ what }) => what === 'not searched').length;
+  // Protected names in folders that were not searched are the supervisor's all the same.
+  if (unseen > 0 && (property === 'files.masks' || (property === 'files.leaves' && supervised === undefined)))
+    return lessFull(promised, `${unseen} folders were not searched for them`);
+  const [linked] = shortfalls.filter(({ what }) => what === 'protected, but it has other names');
+  if (linked !== undefined && property === 'files.leaves')
+    return lessFull(promised, `a protected file has another name, by which it can be changed: ${linked.path}`);
   const shared = ruleset.sockets.map(({ name }) => name);
   if (shared.length > 0 && property === 'sockets.pathname')
-    return { ...promised, limit: `${promised.limit ?? ''}; granted: ${shared.join(', ')}` };
+    return { ...promised, limit: limits(promised.limit, `granted: ${shared.join(', ')}`) };
   return promised;
+}
+
+function lessFull(promised: Promised, limit: string): Promised {
+  return { ...promised, status: 'partial', limit: limits(promised.limit, limit) };
+}
+
+function limits(...all: (string | undefined)[]): string {
+  return all.filter((limit) => limit !== undefined).join('; ');
 }
 
 /** Rows that the ruleset requires and that do not hold fully. */
