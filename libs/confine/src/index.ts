@@ -8,6 +8,7 @@
  * Called by `nd7 run` and `nd7 doctor`. Linux only; `native/launch` does the work.
  */
 export { prepare, PrepareError, type Prepared, type SessionInput } from './session.js';
+export type { Shown } from './view/build.js';
 export { launch, type Ended, type Launched, type LaunchFailure, type Proof, type Start } from './launch.js';
 export { manifest, missing, type ManifestRow, type Status } from './manifest.js';
 export { adviceFor, namespaceRefusal, type Advice } from './advice.js';

@@ -7,6 +7,7 @@ import {
   mkdirSync,
   readdirSync,
   realpathSync,
+  rmdirSync,
   rmSync,
   statSync,
   writeFileSync,
@@ -17,7 +18,7 @@ import { environmentInside, type Ruleset } from '@nd7/policy';
 import { callFilter } from './filter/filter.js';
 import type { Architecture } from './filter/syscalls.js';
 import { RIGHTS, type Plan } from './plan.js';
-import { buildView, type Built } from './view/build.js';
+import { buildView, type Built, type Shown } from './view/build.js';
 
 export interface SessionInput {
   ruleset: Ruleset;
@@ -30,6 +31,8 @@ export interface SessionInput {
   userNamespace: boolean;
   /** Whether the program runs as root: the kernel then keeps it from fewer settings under /proc. */
   isRoot: boolean;
+  /** What is shown inside in places of its own, read-only, though it lies in what is hidden. */
+  shows?: readonly Shown[];
   /** Ports of the session's loopback that the caller serves, and variables that say so inside, whatever the ruleset says of variables. */
   listeners: readonly number[];
   variables: Readonly<Record<string, string>>;
@@ -43,6 +46,8 @@ export interface Prepared {
   built: Built;
   /** Takes away what was laid down for the start. */
   clean(): void;
+  /** Takes away the folders that were made for this session and are still empty; not while another session may stand on them. */
+  removeEmptyFolders(): void;
 }
 
 /** Why a session cannot be prepared on this disk; the message and `hint` are for the person. */
@@ -74,9 +79,9 @@ export function prepare(input: SessionInput): Prepared {
       `nd7 run confines on Linux on x86_64 and aarch64, not on ${process.platform} on ${process.arch}`,
       'On this system nd7 records without confining: nd7 init.',
     );
-  layOut(ruleset, input.environment['PATH'] ?? '');
+  const made = layOut(ruleset, input.environment['PATH'] ?? '');
   mkdirSync(nd7Home, { recursive: true, mode: 0o700 });
-  const built = buildView(ruleset, [nd7Home]);
+  const built = buildView(ruleset, [nd7Home], input.shows);
   const cwd = realpathSync(input.cwd);
   if (built.stateOf(cwd) === 'hidden')
     throw new PrepareError(
@@ -102,7 +107,12 @@ export function prepare(input: SessionInput): Prepared {
     rules: input.isRoot ? built.rules : [...built.rules, { path: '/proc', rights: RIGHTS.writeFile | RIGHTS.truncate }],
     selfTest: { canary, outside: outsideFolder(ruleset, built) },
   };
-  return { plan, built, clean: () => rmSync(canary, { force: true }) };
+  return {
+    plan,
+    built,
+    clean: () => rmSync(canary, { force: true }),
+    removeEmptyFolders: () => made.toReversed().forEach(removeIfEmpty),
+  };
 }
 
 /** Landlock's version from which it keeps signals inside; Linux 6.12 brought it. */
@@ -123,12 +133,29 @@ function sweep(nd7Home: string): void {
   }
 }
 
-function layOut(ruleset: Ruleset, searched: string): void {
+/** Returns the folders that were not there before, each after the one that it lies in. */
+function layOut(ruleset: Ruleset, searched: string): string[] {
+  const made: string[] = [];
   for (const { path, ifPrograms } of ruleset.makeFolders)
-    if (ifPrograms === null || ifPrograms.some((name) => isProgram(name, searched)))
-      mkdirSync(path, { recursive: true, mode: 0o700 });
+    if (ifPrograms === null || ifPrograms.some((name) => isProgram(name, searched))) {
+      const first = mkdirSync(path, { recursive: true, mode: 0o700 });
+      if (first !== undefined) made.push(...foldersDownTo(path, first));
+    }
   for (const { from, to } of ruleset.seeds)
     if (existsSync(from) && !existsSync(to)) copyFileSync(from, to, constants.COPYFILE_EXCL);
+  return made;
+}
+
+function foldersDownTo(path: string, first: string): string[] {
+  return path === first || !path.startsWith(`${first}/`) ? [first] : [...foldersDownTo(dirname(path), first), path];
+}
+
+function removeIfEmpty(path: string): void {
+  try {
+    rmdirSync(path);
+  } catch {
+    // Something lies in it now, or somebody has taken it away.
+  }
 }
 
 function isProgram(name: string, searched: string): boolean {

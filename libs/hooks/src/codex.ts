@@ -2,7 +2,7 @@ import type { Adapter } from './adapter.js';
 import { claudeFacts, kindByTable } from './claude-code.js';
 
 /** Codex CLI 0.171.0: the names are Claude Code's, with `turn_id` and `model`; `Interrupt` and `StopFailure` come in newer ones. */
-const CODEX_EVENTS: Readonly<Record<string, { kind: string }>> = {
+export const CODEX_EVENTS: Readonly<Record<string, { kind: string }>> = {
   SessionStart: { kind: 'session.start' },
   SessionEnd: { kind: 'session.end' },
   UserPromptSubmit: { kind: 'prompt' },

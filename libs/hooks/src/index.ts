@@ -12,6 +12,7 @@
 export { NO_OPINION } from './adapter.js';
 export type { Adapter, HookAnswer, HookFacts } from './adapter.js';
 export { CLAUDE_EVENTS } from './claude-code.js';
+export { CODEX_EVENTS } from './codex.js';
 export { adapterFor, readHook } from './read.js';
 export type { HookOrigin, HookReading } from './read.js';
 export { describeEntry } from './describe.js';
@@ -21,6 +22,7 @@ export type { DiffLine } from './diff.js';
 export { HooksError } from './errors.js';
 export {
   attachedFiles,
+  claudeHooks,
   findClaudeHooks,
   installClaudeCode,
   isNd7Handler,

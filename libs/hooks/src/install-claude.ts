@@ -46,6 +46,13 @@ export function claudeRegistrations(hook: HookCommand): Registration[] {
     }));
 }
 
+/** The `hooks` member of settings that attach nd7, for whoever hands settings to the client instead of writing a file. */
+export function claudeHooks(hook: HookCommand): Record<string, Record<string, unknown>[]> {
+  const hooks: Record<string, Record<string, unknown>[]> = {};
+  for (const { event, group } of claudeRegistrations(hook)) (hooks[event] ??= []).push(group);
+  return hooks;
+}
+
 /** What `installClaudeCode` would write; throws HooksError on a file it would not touch. */
 export function planClaudeCode(settingsPath: string, hook: HookCommand): SettingsChange {
   const { bytes } = readSettings(settingsPath);

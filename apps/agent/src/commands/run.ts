@@ -1,10 +1,16 @@
+import { basename } from 'node:path';
+import type { Ruleset } from '@nd7/policy';
 import type { Command } from 'commander';
 import { CliError, type Io } from '../cli/io.js';
+import type { Attachment } from '../confine/attach.js';
+import type { AgentName, FoundAgent } from '../confine/attach-agent.js';
 import type { Boundary } from '../confine/run-session.js';
+import { userSettingsFolder } from '../recorder/settings-paths.js';
 import { safeLine } from '../show/safe.js';
 
 interface RunOptions {
   profile?: string;
+  agent?: string;
   tier: string;
   verbose?: boolean;
 }
@@ -23,6 +29,10 @@ export function register(program: Command, io: Io): void {
       'the kind of boundary; T1 (namespaces, mounts, Landlock, call filter) is what there is',
       'T1',
     )
+    .option(
+      '--agent <name>',
+      'what the program is: claude-code, codex, or none; found out from its file where this is left out',
+    )
     .option('-v, --verbose', 'print the enforcement manifest on stderr before the program starts')
     .addHelpText(
       'after',
@@ -30,6 +40,10 @@ export function register(program: Command, io: Io): void {
 Everything that the program starts is inside too, and ends with it. Nothing is started unless the boundary held when it was attacked from
 inside. The network is what the proxy lets through; each of its answers is recorded. Names that do not exist at the start are not protected
 yet: docs/limits.md.
+Claude Code and Codex (also by path, npx, node or a wrapper) are recorded as after nd7 init, for this session and without a change to your
+settings; their own sandbox is off, since the boundary is around all of them, and their own --settings and --append-system-prompt hold too.
+The chains of the session (run-…) and of the agent name each other. Where managed settings, --bare or --safe-mode would switch the hooks off,
+nothing is started (exit 2): docs/recorder.md, "Inside a boundary".
 The program's exit code is nd7's; 2 and a message when this system cannot give what the rules require. --json prints the manifest as one
 JSON object on stderr.`,
     )
@@ -46,18 +60,23 @@ async function run(command: string[], options: RunOptions, io: Io): Promise<void
   ]);
   const home = io.env['HOME'];
   if (home === undefined || home === '') throw new CliError(2, 'HOME is not set', 'Set it to your home folder.');
+  const found = await agentOf(command, options.agent, home, io);
+  const project = projectOf(io.cwd, home);
   const { ruleset, notes } = rulesetFor({
     profile: options.profile ?? null,
-    program: command[0] ?? '',
+    agent: found?.name,
     home,
-    project: projectOf(io.cwd, home),
+    project,
     nd7Home: io.home,
     environment: io.env,
   });
   for (const { kind, text } of notes) if (kind !== 'without-effect') io.err(`nd7: ${safeLine(text)}`);
+  const attachment = found && (await attached(command, found, ruleset, io));
+  for (const text of attachment?.notes ?? []) io.err(`nd7: ${safeLine(text)}`);
   const ended = await runSession({
     ruleset,
     argv: command,
+    attachment,
     nd7Home: io.home,
     environment: io.env,
     cwd: io.cwd,
@@ -67,6 +86,44 @@ async function run(command: string[], options: RunOptions, io: Io): Promise<void
     },
   });
   endAs(ended);
+}
+
+const AGENTS: readonly AgentName[] = ['claude-code', 'codex'];
+
+/** The agent that a command starts, as its file or the person says. */
+async function agentOf(
+  command: readonly string[],
+  said: string | undefined,
+  home: string,
+  io: Io,
+): Promise<FoundAgent | undefined> {
+  const name = AGENTS.find((one) => one === said);
+  if (said !== undefined && said !== 'none' && name === undefined)
+    throw new CliError(2, `there is no agent "${said}" here`, `Say ${AGENTS.join(', ')} or none.`);
+  if (said === 'none') return undefined;
+  const { findAgent } = await import('../confine/attach-agent.js');
+  const found = findAgent(command, { cwd: io.cwd, path: io.env['PATH'] ?? '', home });
+  // Where the file does not say, its arguments are taken to begin behind it.
+  if (name !== undefined) return found?.name === name ? found : { name, at: 0 };
+  const called = basename(command[0] ?? '');
+  if (found === undefined && ['claude', 'codex'].includes(called))
+    io.err(
+      `nd7: ${called} is not the agent of that name as far as its file says: it is started without hooks (--agent ${called === 'claude' ? 'claude-code' : 'codex'} says that it is)`,
+    );
+  return found;
+}
+
+async function attached(argv: readonly string[], found: FoundAgent, ruleset: Ruleset, io: Io): Promise<Attachment> {
+  const { attach } = await import('../confine/attach.js');
+  const settings = ruleset.environment.set.find(({ name }) => name === 'CLAUDE_CONFIG_DIR')?.value;
+  return attach({
+    argv,
+    found,
+    nd7Home: io.home,
+    project: ruleset.project,
+    settings: settings ?? userSettingsFolder(io.env),
+    environment: io.env,
+  });
 }
 
 /** On stderr: stdout is the program's. */

@@ -16,6 +16,8 @@ export class RunRecord {
   readonly #losses = new Losses();
 
   private constructor(
+    /** What the session is called, recorded or not. */
+    readonly id: string,
     private readonly journal: Journal | undefined,
     private readonly recording: Ruleset['recording'],
     private readonly warn: (text: string) => void,
@@ -27,24 +29,29 @@ export class RunRecord {
     recording: Ruleset['recording'],
     warn: (text: string) => void,
   ): Promise<RunRecord> {
+    const session = `run-${randomBytes(8).toString('hex')}`;
     try {
       const home = openHome(nd7Home);
-      const session = `run-${randomBytes(8).toString('hex')}`;
       const journal = await openSession(home, session, {
         machine: machineKey(home),
         start: { agent: 'nd7-run', version: VERSION },
       });
-      return new RunRecord(journal, recording, warn);
+      return new RunRecord(session, journal, recording, warn);
     } catch (error) {
       if (recording === 'required') throw unrecorded('the session', error);
       warn(`the session is not recorded: ${reasonOf(error)}`);
-      return new RunRecord(undefined, recording, warn);
+      return new RunRecord(session, undefined, recording, warn);
     }
   }
 
   /** The chain's id; undefined where there is none. */
   get session(): string | undefined {
     return this.journal?.session;
+  }
+
+  /** How far the chain is. */
+  get place(): { entries: number; head: string } {
+    return { entries: this.journal?.entries ?? 0, head: this.journal?.head ?? '' };
   }
 
   /** Appends an entry and waits until it is on the disk; `what` it tells of is for the error. Throws `CliError` where recording is required. */

@@ -1,23 +1,20 @@
 import { realpathSync } from 'node:fs';
-import { basename } from 'node:path';
 import { compile, PolicyError, type CompileInput, type Note, type Ruleset } from '@nd7/policy';
 import { CliError } from '../cli/io.js';
 import { loadPolicies } from '../policy/load.js';
 import { safeLine } from '../show/safe.js';
+import type { AgentName } from './attach-agent.js';
 
 export interface RulesetRequest {
   /** Null: what the person's policy says, the default profile where it says nothing. */
   profile: string | null;
-  /** The program that is run: those of coding agents bring their pack. */
-  program: string;
+  /** The coding agent that is run, which brings its pack; undefined for any other program. */
+  agent: AgentName | undefined;
   home: string;
   project: string;
   nd7Home: string;
   environment: NodeJS.ProcessEnv;
 }
-
-/** Packs that programs need, by the name they are called with. */
-const PACKS: Readonly<Record<string, readonly string[]>> = { claude: ['claude-code'], codex: ['codex'] };
 
 /** The ruleset of one session, from the policies on this machine, and what a person should know about them. */
 export function rulesetFor(request: RulesetRequest): { ruleset: Ruleset; notes: Note[] } {
@@ -36,7 +33,8 @@ export function inputFor(request: RulesetRequest): CompileInput {
     nd7Home: request.nd7Home,
     variables,
   };
-  const packs = PACKS[basename(request.program)] ?? [];
+  // An agent's pack is called as the agent is.
+  const packs = request.agent === undefined ? [] : [request.agent];
   return loadPolicies({ places, profile: request.profile, packs, session: null });
 }
 

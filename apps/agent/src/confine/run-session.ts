@@ -13,12 +13,16 @@ import {
 import { rulesetHash, type Ruleset } from '@nd7/policy';
 import { CliError } from '../cli/io.js';
 import { safeLine } from '../show/safe.js';
+import type { Attachment } from './attach.js';
+import { Door } from './door.js';
 import { wayOut, type WayOut } from './egress.js';
 import { RunRecord } from './record.js';
 
 export interface RunRequest {
   ruleset: Ruleset;
   argv: readonly string[];
+  /** Where the program is an agent: how it is told to speak through the door. */
+  attachment: Attachment | undefined;
   nd7Home: string;
   environment: NodeJS.ProcessEnv;
   cwd: string;
@@ -54,13 +58,16 @@ export async function runSession(request: RunRequest): Promise<Ended> {
   const launcher = await findLauncher();
   if ('problem' in launcher) throw new CliError(2, launcher.problem, undefined, 'no-launcher');
   const record = await RunRecord.open(request.nd7Home, request.ruleset.recording, request.warn);
+  let door: Door | undefined;
   try {
-    let ended = await attempt(request, launcher.path, record, true);
+    door = await openDoor(request, record);
+    let ended = await attempt(request, launcher.path, record, door, true);
     // Where user namespaces are refused, root makes the others without one.
     if (!ended.hasRun && ended.failure?.step === 'namespaces' && isRoot())
-      ended = await attempt(request, launcher.path, record, false);
+      ended = await attempt(request, launcher.path, record, door, false);
     if (!ended.hasRun) throw failed(ended);
     const { code, signal, failure } = ended;
+    await door?.close();
     // What could not be executed has said so itself.
     if (failure !== undefined && failure.step !== 'exec') request.warn(adviceFor(failure).message);
     await record.note(
@@ -72,8 +79,31 @@ export async function runSession(request: RunRequest): Promise<Ended> {
     return ended;
   } catch (error) {
     // What went wrong first is what is told.
+    await door?.close().catch(() => undefined);
     await record.close().catch(() => undefined);
     throw error;
+  }
+}
+
+/** The door, and an agent's recorder behind it. Throws `CliError` where the policy requires recording and there can be none. */
+async function openDoor(request: RunRequest, record: RunRecord): Promise<Door | undefined> {
+  const { nd7Home, ruleset, attachment } = request;
+  try {
+    const door = await Door.open(nd7Home, record, ruleset.recording, attachment?.files ?? {});
+    if (attachment !== undefined) door.prepare();
+    return door;
+  } catch (error) {
+    const why = error instanceof Error ? error.message : String(error);
+    if (ruleset.recording === 'required')
+      throw new CliError(
+        1,
+        `hooks inside cannot be recorded, and the policy requires it: ${why}`,
+        'Mend that, or say "recording": "best-effort" in your policy.',
+        'unrecorded',
+      );
+    request.warn(`hooks inside are not recorded: ${why}`);
+    await record.note('alarm', { reason: 'no door', detail: why }, 'that hooks inside are not recorded');
+    return undefined;
   }
 }
 
@@ -83,13 +113,14 @@ async function attempt(
   request: RunRequest,
   launcher: string,
   record: RunRecord,
+  door: Door | undefined,
   userNamespace: boolean,
 ): Promise<Ended & { hasRun: boolean }> {
   const { ruleset } = request;
   const out = wayOut(ruleset, request.environment, (decision) =>
     record.note('network', { ...decision }, 'an answer of the proxy', 'decision:egress'),
   );
-  const prepared = prepareSession(request, out, userNamespace);
+  const prepared = prepareSession(request, out, door, userNamespace);
   try {
     refuseMissing(ruleset, manifest(ruleset, prepared.built, []));
     const session = launch(launcher, prepared.plan, {
@@ -99,6 +130,7 @@ async function attempt(
         const boundary: Boundary = { tier: 'T1', landlock, rows, shortfalls, session: record.session };
         // On the disk before the program runs: nothing that it does can then be without it.
         await record.note('enforcement', recorded(ruleset, boundary), 'what holds');
+        door?.admit(session.process.pid);
         request.started(boundary);
       },
     });
@@ -115,12 +147,20 @@ async function attempt(
   } finally {
     out.close();
     prepared.clean();
+    if (door?.hasOthers === false) prepared.removeEmptyFolders();
   }
 }
 
-function prepareSession(request: RunRequest, out: WayOut, userNamespace: boolean): ReturnType<typeof prepare> {
+function prepareSession(
+  request: RunRequest,
+  out: WayOut,
+  door: Door | undefined,
+  userNamespace: boolean,
+): ReturnType<typeof prepare> {
   try {
-    const own = { listeners: out.ports, variables: out.environment };
+    const argv = door === undefined ? request.argv : (request.attachment?.argv ?? request.argv);
+    const variables = { ...out.environment, ...door?.variables };
+    const own = { argv, listeners: out.ports, variables, shows: door?.shows ?? [] };
     return prepare({ ...request, ...own, userNamespace, isRoot: isRoot(), isFront: true });
   } catch (error) {
     if (error instanceof PrepareError) throw new CliError(2, error.message, error.hint, 'no-boundary');

@@ -11,8 +11,10 @@ import type { RecorderConfig } from './config.js';
 import { draftMaker, recorderDraft, rememberSecrets } from './draft.js';
 import { markCopy } from './duplicates.js';
 import type { Answer } from './frames.js';
+import { configFor, mayName, speakerInside } from './inside.js';
+import type { Inside, Joined } from './inside.js';
 import { markMissed } from './missed.js';
-import { markClosed, markOpen } from './open-marks.js';
+import { markClosed, markOpen, openMarks } from './open-marks.js';
 import { speaker, unnamedSession } from './peer.js';
 import type { Speaker } from './peer.js';
 import { answerSilencing, answerUnpinned, answerUnrecorded } from './policy.js';
@@ -30,6 +32,15 @@ export interface AloneRequest {
   took: string;
   /** Start a recorder for the payloads to come. */
   startRecorder: boolean;
+  /** The hook spoke from inside a confined session, whose front this process is. */
+  from?: FromInside;
+}
+
+/** `joined` is told once of each chain that speaks from inside: which, and how far it is. */
+export interface FromInside {
+  inside: Inside;
+  hasJoined(session: string): boolean;
+  joined(one: Joined): Promise<void>;
 }
 
 /**
@@ -40,12 +51,15 @@ export async function recordAlone(request: AloneRequest): Promise<Answer> {
   if (request.startRecorder) startRecorder(request.home);
   const reading = readHook(request.payload, { agent: request.agent, env: request.env, took: request.took });
   const claimed = reading.adapter.env.pid === undefined ? undefined : request.env[reading.adapter.env.pid];
-  const who = speaker(process.pid, process.geteuid?.(), claimed);
-  const config = readConfig(request.home);
+  const { inside } = request.from ?? {};
+  const uid = process.geteuid?.();
+  const who = inside === undefined ? speaker(process.pid, uid, claimed) : speakerInside(inside, uid, claimed);
+  const config = configFor(readConfig(request.home), inside);
   try {
     const home = openHome(request.home);
-    const journal = await openFor(home, reading, who, request.env);
+    const journal = await openFor(home, reading, who, request);
     try {
+      await join(journal, reading.adapter.agent, request.from);
       return await append(home, journal, reading, who, config);
     } finally {
       await journal.close();
@@ -65,8 +79,9 @@ export async function recordAlone(request: AloneRequest): Promise<Answer> {
   }
 }
 
-async function openFor(home: Home, reading: HookReading, who: Speaker, env: Record<string, string>): Promise<Journal> {
+async function openFor(home: Home, reading: HookReading, who: Speaker, request: AloneRequest): Promise<Journal> {
   const { adapter, facts } = reading;
+  const { env, from } = request;
   const project = adapter.env.project === undefined ? undefined : env[adapter.env.project];
   const start = {
     agent: adapter.agent,
@@ -82,7 +97,12 @@ async function openFor(home: Home, reading: HookReading, who: Speaker, env: Reco
     lockWaitMs: LOCK_WAIT_MS,
   };
   const unnamed = unnamedSession(adapter.agent, who.client);
-  const asked = reading.session ?? unnamed;
+  let asked = reading.session ?? unnamed;
+  const open = openMarks(home.root).find(({ session }) => session === asked);
+  if (from !== undefined && !mayName(asked, from.inside, open?.client)) {
+    Object.assign(reading.marks, { session_claimed: asked, session_from: 'recorder' });
+    asked = unnamed;
+  }
   try {
     return await openSession(home, asked, options);
   } catch (error) {
@@ -90,6 +110,13 @@ async function openFor(home: Home, reading: HookReading, who: Speaker, env: Reco
     Object.assign(reading.marks, { session_claimed: asked, session_from: 'recorder' });
     return openSession(home, unnamed, options);
   }
+}
+
+async function join(journal: Journal, agent: string, from: FromInside | undefined): Promise<void> {
+  if (from === undefined || from.hasJoined(journal.session)) return;
+  const { run, entries, head } = from.inside;
+  await journal.append([recorderDraft(systemClock.now(), 'session.confined', { run, entries, head })], { sync: true });
+  await from.joined({ session: journal.session, agent, entries: journal.entries, head: journal.head });
 }
 
 async function append(

@@ -7,9 +7,12 @@ import type { Peer } from '@nd7/kernel';
 import type { AwayReason, SessionMark } from '@nd7/ship';
 import type { KeyPair } from '@nd7/signing';
 import type { RecorderConfig } from './config.js';
+import { endDeadSessions } from './doors.js';
 import { environmentOf } from './frames.js';
 import type { Answer, Request } from './frames.js';
 import { markOf } from './heartbeat.js';
+import { configFor, HOOK_INSIDE, insideOf, mayName, speakerInside } from './inside.js';
+import type { Inside, Joined } from './inside.js';
 import { takeMissed } from './missed.js';
 import { openMarks } from './open-marks.js';
 import { clientAlive, isBelow, speaker, unnamedSession } from './peer.js';
@@ -97,7 +100,15 @@ export class Recorder implements ShipHost {
       }
     }
     await this.tellMissed();
+    await this.endDead('recorder started');
     this.watch.wake();
+  }
+
+  /** Ends the confined sessions whose front was killed. */
+  async endDead(noticed: string): Promise<void> {
+    await endDeadSessions(this.options.home, this.sessions, noticed).catch((error: unknown) =>
+      this.options.warn(`ending confined sessions: ${message(error)}`),
+    );
   }
 
   /** Answers one request. Never rejects: whatever goes wrong becomes an answer. */
@@ -106,6 +117,8 @@ export class Recorder implements ShipHost {
       switch (request.op) {
         case 'hook':
           return await this.hook(request, peer);
+        case HOOK_INSIDE:
+          return await this.hookInside(request, peer);
         case 'status':
           return json(this.status());
         case 'ship':
@@ -195,29 +208,51 @@ export class Recorder implements ShipHost {
     return this.sessions.all().find(([, writer]) => writer.id === session)?.[1];
   }
 
-  private async hook(request: Request, peer: Peer): Promise<Answer> {
+  /** A hook that the front of a confined session hands on. The answer says besides which chain has joined the session by it. */
+  private async hookInside(request: Request, peer: Peer): Promise<Answer> {
+    const from = insideOf(request, peer);
+    let joined: Joined | undefined;
+    const answer = await this.hook(request, peer, { ...from, joined: (one) => (joined = one) });
+    return json({ answer, ...(joined === undefined ? {} : { joined }) });
+  }
+
+  private async hook(request: Request, peer: Peer, from?: FromInside): Promise<Answer> {
     const env = environmentOf(request);
     const agent = request.meta.get('agent') ?? '';
     const reading = readHook(request.payload, { agent, env, ...optional('took', request.meta.get('took')) });
     const { adapter } = reading;
     const named = (name: string | undefined): string | undefined => (name === undefined ? undefined : env[name]);
-    const who = speaker(peer.pid, peer.uid, named(adapter.env.pid));
+    const claimed = named(adapter.env.pid);
+    const who = from === undefined ? speaker(peer.pid, peer.uid, claimed) : speakerInside(from, peer.uid, claimed);
     const places = { project: named(adapter.env.project), userSettings: named(adapter.env.userSettings) };
-    const outcome = await this.record(reading, who, places);
+    const outcome = await this.record(reading, who, places, from);
+    const config = configFor(this.options.config(), from);
     if (!outcome.ok) {
       this.options.warn(`not recorded (${reading.kind}): ${outcome.error.message}`);
-      return answerUnrecorded(reading, this.options.config(), outcome.error);
+      return answerUnrecorded(reading, config, outcome.error);
     }
     const writer = this.sessions.get(outcome.asked);
     if (reading.kind === 'session.end' && writer !== undefined) void this.end(writer, reading);
-    if (reading.facts.event === 'ConfigChange' && writer !== undefined) return this.configChange(reading, writer);
+    if (reading.facts.event === 'ConfigChange' && writer !== undefined)
+      return this.configChange(reading, writer, config);
     return reading.kind === 'tool.before' ? this.awaitPin(reading, outcome) : NO_OPINION;
   }
 
   /** Records under the payload's session; an id that may not become a folder goes to the session of unnamed payloads. */
-  private async record(reading: HookReading, who: Speaker, places: Places): Promise<Recorded & { asked: string }> {
+  private async record(
+    reading: HookReading,
+    who: Speaker,
+    places: Places,
+    from: FromInside | undefined,
+  ): Promise<Recorded & { asked: string }> {
     const unnamed = unnamedSession(reading.adapter.agent, who.client);
     let asked = reading.session ?? unnamed;
+    const fallBack = (): void => {
+      Object.assign(reading.marks, { session_claimed: asked, session_from: 'recorder' });
+      asked = unnamed;
+    };
+    const open = this.sessions.get(asked);
+    if (from !== undefined && !mayName(asked, from, open?.ended === false ? open.client : undefined)) fallBack();
     const start = {
       agent: reading.adapter.agent,
       ...optional('cwd', reading.facts.cwd),
@@ -227,6 +262,7 @@ export class Recorder implements ShipHost {
       try {
         const writer = await this.sessions.writer(asked, reading.adapter.agent, start);
         writer.meet(reading, who, places);
+        if (from !== undefined) await writer.join(from);
         this.watch.mark(asked, writer);
         this.watch.wake();
         const outcome = await writer.record(reading, who);
@@ -240,9 +276,7 @@ export class Recorder implements ShipHost {
       } catch (error) {
         const code = (error as { code?: string }).code;
         if ((code === 'session-case' || code === 'session-id') && asked !== unnamed) {
-          reading.marks['session_claimed'] = asked;
-          reading.marks['session_from'] = 'recorder';
-          asked = unnamed;
+          fallBack();
           continue;
         }
         this.sessions.losses(asked).add(code ?? 'error', this.options.clock.now(), reading.kind);
@@ -263,11 +297,11 @@ export class Recorder implements ShipHost {
   }
 
   /** A settings change that would silence the recorder is refused where recording is required, and an alarm either way. */
-  private async configChange(reading: HookReading, writer: SessionWriter): Promise<Answer> {
+  private async configChange(reading: HookReading, writer: SessionWriter, config: RecorderConfig): Promise<Answer> {
     const file = reading.facts.filePath;
     const silencing = file === undefined ? undefined : silencedBy(file, this.home);
     if (silencing === undefined) return NO_OPINION;
-    const { alarm, answer } = answerSilencing(reading, this.options.config(), silencing);
+    const { alarm, answer } = answerSilencing(reading, config, silencing);
     this.watch.told(writer, silencing);
     await writer.note('alarm', alarm).catch((error: unknown) => this.options.warn(message(error)));
     return answer;
@@ -337,6 +371,9 @@ export class Recorder implements ShipHost {
     };
   }
 }
+
+/** A hook from inside, and who is told when a chain has joined its session. */
+type FromInside = Inside & { joined(one: Joined): void };
 
 function json(value: unknown): Answer {
   return { exit: 0, stdout: `${JSON.stringify(value)}\n`, stderr: '' };

@@ -5,6 +5,7 @@ import { tryLock } from '@nd7/kernel';
 import { systemClock, systemRandom } from '@nd7/signing';
 import { VERSION } from '../cli/version.js';
 import { socketOf } from './client.js';
+import { HOLD_DOOR } from './inside.js';
 import { Recorder } from './recorder.js';
 import { Rest } from './rest.js';
 import { listen } from './server.js';
@@ -62,8 +63,13 @@ export async function runRecorder(root: string, { heartbeatMs }: { heartbeatMs?:
   let turn = Promise.resolve();
   const ships = (): Promise<void> =>
     (turn = turn.then(shipping).catch((error: unknown) => warn(`shipping is off: ${String(error)}`)));
-  const server = await listen(home.root, async (request, peer) => {
+  const server = await listen(socketOf(home.root), async (request, peer, gone) => {
     rest.touch();
+    if (request.op === HOLD_DOOR) {
+      await Promise.race([gone, stopped.wait]);
+      await recorder.endDead('its front hung up');
+      return { exit: 0, stdout: '', stderr: '' };
+    }
     if (request.op === 'stop') {
       await recorder.askedToStop(peer);
       setImmediate(() => stopped.now(request.meta.get('reason') === 'uninstalled' ? 'uninstalled' : 'stopped'));

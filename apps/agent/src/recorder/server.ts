@@ -4,28 +4,29 @@ import type { Server, Socket } from 'node:net';
 import { join } from 'node:path';
 import { peerOfSocket, socketAddress } from '@nd7/kernel';
 import type { Peer } from '@nd7/kernel';
-import { socketOf } from './client.js';
 import { encodeAnswer, RequestReader } from './frames.js';
 import type { Answer, Request } from './frames.js';
 
 /** A hook sends its payload at once; whoever is silent for this long in the middle of a request is cut off. */
 const SILENT_MS = 30_000;
 
-/** The listening socket of the recorder. */
+/** What is answered to whom. `gone` resolves when the one who asked has hung up. */
+export type Answerer = (request: Request, peer: Peer, gone: Promise<void>) => Promise<Answer>;
+
+/** A listening socket of the recorder, or of the front of a confined session. */
 export interface HookServer {
   /** Stops listening, removes the socket, resolves when every answer under way is given. */
   close(): Promise<void>;
 }
 
 /**
- * Listens on `<home>/run/hook` (mode 0600). Only processes of the recorder's own user are heard: the uid is the kernel's word. The
- * caller holds the recorder's lock, so a socket that lies there is a dead one's.
+ * Listens on a socket in a folder (mode 0600). Only processes of this process's own user are heard: the uid is the kernel's word. The
+ * caller holds a lock that stands for the place, so a socket that lies there is a dead one's.
  */
 export async function listen(
-  home: string,
-  answer: (request: Request, peer: Peer) => Promise<Answer>,
+  { folder, name }: { folder: string; name: string },
+  answer: Answerer,
 ): Promise<HookServer> {
-  const { folder, name } = socketOf(home);
   const path = join(folder, name);
   rmSync(path, { force: true });
   const address = socketAddress(folder, name);
@@ -57,7 +58,7 @@ export async function listen(
   };
 }
 
-function serve(socket: Socket, answer: (request: Request, peer: Peer) => Promise<Answer>): void {
+function serve(socket: Socket, answer: Answerer): void {
   let peer: Peer;
   try {
     peer = peerOfSocket(socket);
@@ -70,6 +71,7 @@ function serve(socket: Socket, answer: (request: Request, peer: Peer) => Promise
     socket.destroy();
     return;
   }
+  const gone = new Promise<void>((resolve) => void socket.once('end', resolve).once('close', resolve));
   const reader = new RequestReader();
   socket.setTimeout(SILENT_MS, () => socket.destroy());
   const take = (chunk: Buffer): void => {
@@ -82,7 +84,7 @@ function serve(socket: Socket, answer: (request: Request, peer: Peer) => Promise
     }
     socket.setTimeout(0);
     socket.resume();
-    answer(request, peer).then(
+    answer(request, peer, gone).then(
       (given) => socket.end(encodeAnswer(given)),
       () => socket.destroy(),
     );

@@ -4,6 +4,7 @@ import type { HookReading } from '@nd7/hooks';
 import type { Journal } from '@nd7/journal';
 import { recorderDraft } from './draft.js';
 import type { DraftMaker, JournalDraft } from './draft.js';
+import type { Inside, Joined } from './inside.js';
 import { Duplicates } from './duplicates.js';
 import type { Losses } from './losses.js';
 import type { Speaker } from './peer.js';
@@ -51,6 +52,8 @@ export class SessionWriter {
   readonly userSettings = new Set<string>();
   /** Marks a copy of what stood in the log before this recorder held it; set while such a copy can come. */
   markCopy: ((draft: JournalDraft) => JournalDraft) | undefined;
+  /** Confined sessions that it has been noted to speak from. */
+  private readonly runs = new Set<string>();
   /** Call ids that hooks told of; what a transcript has beside them was made in silence. */
   readonly calls = new Set<string>();
 
@@ -78,6 +81,22 @@ export class SessionWriter {
     this.project = project ?? this.project;
     if (userSettings !== undefined && isAbsolute(userSettings) && this.userSettings.size < MAX_NAMED)
       this.userSettings.add(userSettings);
+  }
+
+  /**
+   * Notes, once, that this chain speaks from inside a confined session: which, and how far that one's chain was. The other chain is told how far
+   * this one is. What cannot be noted is told again with the next payload.
+   */
+  async join(from: Inside & { joined(one: Joined): void }): Promise<void> {
+    if (this.runs.has(from.run)) return;
+    this.runs.add(from.run);
+    try {
+      const { run, entries, head } = from;
+      await this.note('session.confined', { run, entries, head });
+      from.joined({ session: this.id, agent: this.agent, entries: this.journal.entries, head: this.journal.head });
+    } catch {
+      this.runs.delete(from.run);
+    }
   }
 
   /** Takes one payload; resolves when it is recorded as durably as its kind asks, or could not be. Never rejects. */

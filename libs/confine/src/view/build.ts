@@ -8,9 +8,18 @@ import { resolvePath } from './resolve.js';
 import { boundSockets } from './sockets.js';
 import { scan, type Found } from './scan.js';
 
+/** Something outside that is shown inside at a path of its own, read-only. */
+export interface Shown {
+  path: string;
+  /** Absolute, through no symbolic link. */
+  source: string;
+}
+
 /** What is laid over one path of the disk. */
 interface Place {
   path: string;
+  /** What is shown there, where that is not what lies at the path. */
+  source?: string;
   state: 'hidden' | 'shown' | 'writable' | 'scratch' | 'pinned';
   exec: boolean;
 }
@@ -44,9 +53,9 @@ const ORDER: readonly Place['state'][] = ['hidden', 'shown', 'pinned', 'scratch'
 
 /**
  * Turns the files of a ruleset into the view of this disk, now: links are resolved, names that exist are searched, and what is not there is
- * noted. `hide` are paths that are hidden whatever the ruleset says.
+ * noted. `hide` are paths that are hidden whatever the ruleset says, `shows` what is shown there and elsewhere all the same.
  */
-export function buildView(ruleset: Ruleset, hide: readonly string[]): Built {
+export function buildView(ruleset: Ruleset, hide: readonly string[], shows: readonly Shown[] = []): Built {
   const root = ruleset.files[0];
   if (root?.path !== '/' || !root.access.read || root.access.write)
     throw new RangeError('a ruleset whose root folder is hidden or writable cannot be made to hold by a mount view');
@@ -74,6 +83,7 @@ export function buildView(ruleset: Ruleset, hide: readonly string[]): Built {
   for (const path of granted) if (path !== undefined) places.add({ path, state: 'shown', exec: false });
   places.hideAliases(new Aliases(), ruleset.project);
   places.add({ path: RUN, state: 'hidden', exec: false });
+  for (const { path, source } of shows) places.show(path, source);
   const view = places.toView();
   const unrun = scratch.filter((path) => !places.inherited(path).exec);
   return {
@@ -81,7 +91,7 @@ export function buildView(ruleset: Ruleset, hide: readonly string[]): Built {
     rules: rulesOf(view, unrun),
     unrun,
     found,
-    shortfalls,
+    shortfalls: shortfalls.filter(({ path, what }) => what !== 'missing' || !shows.some((one) => one.path === path)),
     stateOf: (path) => places.stateOf(path),
   };
 }
@@ -122,6 +132,12 @@ class Places {
     const isStricter = known === undefined || ORDER.indexOf(place.state) < ORDER.indexOf(known.state);
     const exec = place.exec && (known?.exec ?? true);
     this.#byPath.set(place.path, { ...(isStricter ? place : known), exec });
+  }
+
+  /** What is known of the path and of what lies below it is about what it replaces. */
+  show(path: string, source: string): void {
+    for (const known of this.#byPath.keys()) if (isWithin(known, path)) this.#byPath.delete(known);
+    this.#byPath.set(path, { path, source, state: 'shown', exec: true });
   }
 
   addScratch(path: string, exec: boolean): void {
@@ -184,7 +200,8 @@ class Places {
     // What the session's own empty folder lies over is gone from the view; what is put there again has to come from outside.
     if (state === 'pinned') return above.state === 'writable' ? [{ kind: 'writable', path, noExec: !above.exec }] : [];
     if (state === 'writable') return above.state === 'writable' && isSame ? [] : [{ kind: 'writable', path, noExec }];
-    return above.state === 'shown' && isSame ? [] : [{ kind: 'show', path, source: path, noExec }];
+    const { source = path } = place;
+    return above.state === 'shown' && isSame && source === path ? [] : [{ kind: 'show', path, source, noExec }];
   }
 }
 

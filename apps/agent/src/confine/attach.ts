@@ -1,0 +1,148 @@
+import { join } from 'node:path';
+import { claudeHooks, findClaudeHooks, type HookCommand } from '@nd7/hooks';
+import { CliError } from '../cli/io.js';
+import { plannedCommand } from '../recorder/hook-command.js';
+import { silencedBy } from '../recorder/settings-watch.js';
+import type { AgentName, FoundAgent } from './attach-agent.js';
+import { codexArguments } from './attach-codex.js';
+import { readManaged } from './attach-managed.js';
+import { DOOR } from './door.js';
+
+/** How an agent is started so that it speaks through the door of its session. Nothing of the user's is written for it. */
+export interface Attachment {
+  agent: AgentName;
+  argv: readonly string[];
+  /** To be laid beside the door's socket, by name. */
+  files: Readonly<Record<string, string>>;
+  /** What a person should know before the start. */
+  notes: readonly string[];
+}
+
+export interface AttachInput {
+  argv: readonly string[];
+  found: FoundAgent;
+  nd7Home: string;
+  project: string;
+  /** Folder of the client's settings inside. */
+  settings: string;
+  environment: NodeJS.ProcessEnv;
+}
+
+/** Throws `CliError` (2) where the agent would run without its hooks. */
+export function attach(input: AttachInput): Attachment {
+  return input.found.name === 'claude-code' ? attachClaude(input) : attachCodex(input);
+}
+
+const SETTINGS = 'settings.json';
+const NO_HOOKS = 'Leave it out, or say --agent none to run without a record of what the agent does.';
+/** Options and variables of Claude Code that skip its hooks (measured on 2.1.332). */
+const SKIPS = ['--bare', '--safe-mode'];
+const SKIP_VARIABLES = ['CLAUDE_CODE_SIMPLE', 'CLAUDE_CODE_SAFE_MODE'];
+const OFF = ['', '0', 'false', 'no', 'off'];
+
+function attachClaude({ argv, found, nd7Home, project, settings, environment }: AttachInput): Attachment {
+  const own = argv.slice(found.at + 1);
+  const end = own.indexOf('--');
+  const options = end < 0 ? own : own.slice(0, end);
+  const skip =
+    options.find((option) => SKIPS.includes(option)) ??
+    SKIP_VARIABLES.find((name) => !OFF.includes((environment[name] ?? '').toLowerCase()));
+  if (skip !== undefined)
+    throw new CliError(
+      2,
+      `${skip} makes Claude Code skip its hooks: nothing of it would be recorded`,
+      NO_HOOKS,
+      'silenced',
+    );
+  const managed = readManaged(nd7Home);
+  if (managed.silence !== undefined)
+    throw new CliError(
+      2,
+      `"${managed.silence.what}" in ${managed.silence.file} switches the hooks of this session off`,
+      managed.silence.what === 'disableAllHooks'
+        ? 'Ask who manages this machine, or say --agent none to run without a record of what the agent does.'
+        : 'Attach nd7 there (sudo nd7 init --managed), or say --agent none to run without a record of what the agent does.',
+      'silenced',
+    );
+  const userFiles = [
+    join(settings, SETTINGS),
+    ...['settings.json', 'settings.local.json'].map((name) => join(project, '.claude', name)),
+  ];
+  const off = userFiles.filter((file) => silencedBy(file, nd7Home)?.how === 'disable-all-hooks');
+  return {
+    agent: 'claude-code',
+    argv: [...argv.slice(0, found.at + 1), ...claudeOptions(options), ...own.slice(options.length)],
+    files: {
+      [SETTINGS]: JSON.stringify({
+        disableAllHooks: false,
+        // The boundary is around the whole client; a second one cannot be made inside.
+        sandbox: { enabled: false },
+        ...(managed.isAttached ? {} : { hooks: claudeHooks(registered(userFiles, nd7Home)) }),
+      }),
+    },
+    notes: [
+      ...off.map((file) => `"disableAllHooks" in ${file} does not hold in this session: hooks run, and are inside`),
+      ...(managed.sandbox === undefined
+        ? []
+        : [`${managed.sandbox} insists on the client’s own sandbox, which cannot be made inside the boundary`]),
+    ],
+  };
+}
+
+/** The command that is registered already, word for word, so that the client takes both registrations for one; else that of `nd7 init`. */
+function registered(files: readonly string[], nd7Home: string): HookCommand {
+  for (const file of files) {
+    const [known] = hooksIn(file).filter(({ args }) => args.includes(nd7Home));
+    if (known !== undefined) return { command: known.command, args: known.args };
+  }
+  return plannedCommand(nd7Home, 'claude-code', 'user');
+}
+
+function hooksIn(file: string): ReturnType<typeof findClaudeHooks> {
+  try {
+    return findClaudeHooks(file);
+  } catch {
+    return []; // broken settings: the client does not read them either
+  }
+}
+
+/** Of several `--settings` the client takes all, and a later one's word before an earlier one's; of `--append-system-prompt` only the last. */
+function claudeOptions(given: readonly string[]): string[] {
+  const options = [...given];
+  const ours = ['--settings', `${DOOR}/${SETTINGS}`];
+  const last = lastOption(options, '--settings');
+  options.splice(last === undefined ? 0 : last.end, 0, ...ours);
+  const prompt = lastOption(options, '--append-system-prompt');
+  if (prompt === undefined) return ['--append-system-prompt', HINT, ...options];
+  const text = `${prompt.value}\n\n${HINT}`;
+  options.splice(prompt.at, prompt.end - prompt.at, '--append-system-prompt', text);
+  return options;
+}
+
+/** What the agent is told of where it is. */
+const HINT =
+  'You run inside an nd7 boundary that the kernel holds: you can write this project, temporary files and package caches; secrets, ' +
+  'credentials, other folders of the home, settings of agents, editors and git, and all hosts but the listed ones are closed to you and to every ' +
+  'program you start. What it refuses (EACCES, EROFS, "nd7-reason" from the proxy) stays refused: do not look for a way round, say which path or host ' +
+  'you need, and ask the user to look with `nd7 why PATH` or `nd7 why HOST` in a terminal of their own, which names the rule and how to open it.';
+
+/** The last occurrence of an option that takes a value, as `--name value` or `--name=value`. */
+function lastOption(options: readonly string[], name: string): { at: number; end: number; value: string } | undefined {
+  let found: { at: number; end: number; value: string } | undefined;
+  for (let at = 0; at < options.length; at++) {
+    const option = options[at] as string;
+    if (option === name && options[at + 1] !== undefined) found = { at, end: at + 2, value: options[++at] as string };
+    else if (option.startsWith(`${name}=`)) found = { at, end: at + 1, value: option.slice(name.length + 1) };
+  }
+  return found;
+}
+
+function attachCodex({ argv, found, nd7Home }: AttachInput): Attachment {
+  const own = codexArguments(plannedCommand(nd7Home, 'codex', 'user'));
+  return {
+    agent: 'codex',
+    argv: [...argv.slice(0, found.at + 1), ...own, ...argv.slice(found.at + 1)],
+    files: {},
+    notes: [],
+  };
+}

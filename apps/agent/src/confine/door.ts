@@ -1,0 +1,185 @@
+import { connect, type Socket } from 'node:net';
+import { realpathSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import type { Shown } from '@nd7/confine';
+import { processFacts, socketAddress, type Peer } from '@nd7/kernel';
+import type { Ruleset } from '@nd7/policy';
+import { askRecorder, socketOf } from '../recorder/client.js';
+import { othersRun, takeDoor, type DoorFolder } from '../recorder/doors.js';
+import { encodeRequest, environmentOf, type Answer, type Request } from '../recorder/frames.js';
+import { HOLD_DOOR, HOOK_INSIDE, insideMeta, lineage, type Inside, type Joined } from '../recorder/inside.js';
+import type { Client } from '../recorder/peer.js';
+import { listen, type HookServer } from '../recorder/server.js';
+import { installShim } from '../recorder/shim.js';
+import { ensureRecorder } from '../recorder/start.js';
+import type { RunRecord } from './record.js';
+
+/** Where the door's folder is inside. */
+export const DOOR = '/run/nd7';
+/** A recorder answers in milliseconds, and an agent gives up its hook after 30 s. */
+const ANSWER_MS = 10_000;
+/** What a shim inside waits for this process; a session that was stopped at the terminal is stopped with it. */
+const SHIM_ANSWER_MS = 25_000;
+const START_MS = 5_000;
+/** So many refusals are told one by one. */
+const MAX_TOLD = 20;
+
+/** What of a hook's meta is believed from inside. */
+const META = /^(agent|took|cwd|pid|ppid|env\..+)$/;
+
+/**
+ * The door of one confined session: a socket, of this process, through which the hooks inside speak and nothing else. Who speaks is the
+ * kernel's word; what is said goes to the recorder, which makes `intent` entries of it, and where none can be had this process records it
+ * itself. The folder goes with the session: the next one, or a recorder, takes away what a killed front has left.
+ */
+export class Door {
+  readonly #joined = new Set<string>();
+  #server: HookServer | undefined;
+  #first: Client | undefined;
+  #hold: Socket | undefined;
+  #starting: Promise<boolean> | undefined;
+  #refused = 0;
+
+  private constructor(
+    private readonly home: string,
+    private readonly folder: DoorFolder,
+    private readonly record: RunRecord,
+    private readonly recording: Ruleset['recording'],
+    /** What of nd7's home is shown inside. */
+    readonly shows: readonly Shown[],
+  ) {}
+
+  /** Makes the folder, the socket in it, and the rules of a shim that nobody answers. `files` are laid beside, by name. Throws what went wrong. */
+  static async open(
+    home: string,
+    record: RunRecord,
+    recording: Ruleset['recording'],
+    files: Readonly<Record<string, string>>,
+  ): Promise<Door> {
+    const folder = takeDoor(home, record.id);
+    try {
+      const rules = `# For the shims of one confined session.\nrecording=${recording}\nanswer-ms=${SHIM_ANSWER_MS}\n`;
+      for (const [name, text] of Object.entries({ ...files, 'shim.conf': rules }))
+        writeFileSync(join(folder.path, name), text, { mode: 0o600, flag: 'wx' });
+      const installed = await installShim(home, 'user');
+      const source = realpathSync(folder.path);
+      const shim = 'path' in installed ? realpathSync(installed.path) : undefined;
+      const door = new Door(home, folder, record, recording, [
+        { path: DOOR, source },
+        // Where a registration in the user's own settings looks for them.
+        { path: dirname(source), source },
+        ...(shim === undefined ? [] : [{ path: shim, source: shim }]),
+      ]);
+      door.#server = await listen({ folder: folder.path, name: 'hook' }, (request, peer) =>
+        door.#answer(request, peer),
+      );
+      return door;
+    } catch (error) {
+      folder.release();
+      throw error;
+    }
+  }
+
+  /** Variables that name the door inside. */
+  get variables(): Record<string, string> {
+    return { ND7_SOCKET: `${DOOR}/hook` };
+  }
+
+  /** From now on those are heard that stand below the session's first process; nobody was before. */
+  admit(pid: number | undefined): void {
+    const facts = pid === undefined ? undefined : processFacts(pid);
+    this.#first = facts && { pid: facts.pid, start: facts.start };
+  }
+
+  /** Has a recorder ready before the first hook speaks. */
+  prepare(): void {
+    void this.#start();
+  }
+
+  /** Whether another session of this home runs, which may stand on folders that this one has made. */
+  get hasOthers(): boolean {
+    return othersRun(this.home, this.folder.path);
+  }
+
+  async close(): Promise<void> {
+    await this.#server?.close();
+    this.folder.release();
+    this.#hold?.destroy();
+    if (this.#refused > MAX_TOLD)
+      await this.record.note('alarm', { reason: 'door refused', count: this.#refused }, 'refusals at the door');
+  }
+
+  async #answer(request: Request, peer: Peer): Promise<Answer> {
+    const [first, meta] = [this.#first, new Map([...request.meta].filter(([key]) => META.test(key)))];
+    if (first === undefined || lineage(peer.pid, first) === undefined)
+      return this.#refuse(peer, 'who spoke is not inside');
+    if (request.op !== 'hook') return this.#refuse(peer, 'something else than a hook was asked for');
+    const { id: run, place } = this.record;
+    const inside: Inside = { run, ...place, pid: peer.pid, first, recording: this.recording };
+    return (await this.#ask(meta, inside, request.payload)) ?? this.#alone({ ...request, meta }, inside);
+  }
+
+  /** What the recorder says; undefined where none can be had. */
+  async #ask(meta: Request['meta'], inside: Inside, payload: Buffer): Promise<Answer | undefined> {
+    const options = { meta: { ...Object.fromEntries(meta), ...insideMeta(inside) }, payload, timeoutMs: ANSWER_MS };
+    const ask = (): Promise<Answer | undefined> => askRecorder(this.home, HOOK_INSIDE, options);
+    const given = (await ask()) ?? ((await this.#start()) ? await ask() : undefined);
+    if (given === undefined || given.exit !== 0) return undefined;
+    const { answer, joined } = JSON.parse(given.stdout) as { answer: Answer; joined?: Joined };
+    if (joined !== undefined) await this.#join(joined);
+    return answer;
+  }
+
+  async #alone(request: Request, inside: Inside): Promise<Answer> {
+    const { recordAlone } = await import('../recorder/alone.js');
+    return recordAlone({
+      home: this.home,
+      agent: request.meta.get('agent') ?? '',
+      env: environmentOf(request),
+      payload: request.payload,
+      took: request.meta.get('took') ?? 'complete',
+      startRecorder: false,
+      from: {
+        inside,
+        hasJoined: (session) => this.#joined.has(session),
+        joined: (one) => this.#join(one),
+      },
+    });
+  }
+
+  /** The chain of this session names each chain that speaks from inside, as that one names it. */
+  async #join(joined: Joined): Promise<void> {
+    this.#joined.add(joined.session);
+    await this.record.note('session.joined', { ...joined }, 'that an agent’s session has begun');
+  }
+
+  async #refuse({ pid, uid }: Peer, detail: string): Promise<Answer> {
+    if (++this.#refused <= MAX_TOLD)
+      await this.record.note('alarm', { reason: 'door refused', detail, by: { pid, uid } }, 'a refusal at the door');
+    return { exit: 1, stdout: '', stderr: `nd7: ${detail}: nothing is recorded\n` };
+  }
+
+  /** One start at a time; a recorder that is there is told of this process, so that it notices its end. */
+  #start(): Promise<boolean> {
+    this.#starting ??= ensureRecorder(this.home, START_MS)
+      .then((isThere) => {
+        if (isThere) this.#holdOn();
+        return isThere;
+      })
+      .finally(() => (this.#starting = undefined));
+    return this.#starting;
+  }
+
+  #holdOn(): void {
+    if (this.#hold !== undefined) return;
+    const { folder, name } = socketOf(this.home);
+    const address = socketAddress(folder, name);
+    const hold = connect(address.path, () => hold.write(encodeRequest(HOLD_DOOR, {})));
+    this.#hold = hold.unref();
+    hold.on('error', () => undefined).on('data', () => undefined);
+    hold.once('close', () => {
+      address.close();
+      this.#hold = undefined;
+    });
+  }
+}

@@ -1,0 +1,109 @@
+import {
+  chmodSync,
+  closeSync,
+  fstatSync,
+  ftruncateSync,
+  mkdirSync,
+  openSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeSync,
+} from 'node:fs';
+import { join } from 'node:path';
+import { blake3Hex } from '@nd7/blake3';
+import { makeFolders, tryLock } from '@nd7/kernel';
+import type { Home } from '@nd7/journal';
+import { lastEntries } from './firing.js';
+import type { Sessions } from './sessions.js';
+
+/** The folder of a confined session's door: the one part of nd7's home that is shown inside. */
+export interface DoorFolder {
+  path: string;
+  /** Takes it away again. */
+  release(): void;
+}
+
+const LOCK = /^(s-[0-9a-f]{16})\.lock$/;
+
+/**
+ * Makes the folder of a session, `run/s-<first 16 hex of BLAKE3(session id)>`, 0700. It lives as long as the lock beside it is held, which the
+ * kernel gives back for a killed process too. Throws the system's error.
+ */
+export function takeDoor(home: string, session: string): DoorFolder {
+  const run = join(home, 'run');
+  makeFolders(run, 0o700);
+  const path = join(run, `s-${blake3Hex(Buffer.from(session)).slice(0, 16)}`);
+  const lock = takeLock(`${path}.lock`);
+  ftruncateSync(lock, 0);
+  writeSync(lock, session);
+  rmSync(path, { recursive: true, force: true });
+  mkdirSync(path, { mode: 0o700 });
+  chmodSync(path, 0o700);
+  return {
+    path,
+    release: () => {
+      rmSync(path, { recursive: true, force: true });
+      rmSync(`${path}.lock`, { force: true });
+      closeSync(lock);
+    },
+  };
+}
+
+/** Takes away the folders of sessions whose front has died, and answers which sessions those are. */
+export function sweepDoors(home: string): string[] {
+  return locks(home).flatMap((name) => {
+    const path = join(home, 'run', name);
+    let lock: number;
+    try {
+      lock = openSync(path, 'r+');
+    } catch {
+      return []; // gone in this moment
+    }
+    try {
+      if (!tryLock(lock)) return [];
+      const session = readFileSync(lock, 'utf8');
+      rmSync(path.slice(0, -'.lock'.length), { recursive: true, force: true });
+      rmSync(path, { force: true });
+      return session === '' ? [] : [session];
+    } finally {
+      closeSync(lock);
+    }
+  });
+}
+
+/** Whether another confined session of this home runs besides the one whose folder this is. */
+export function othersRun(home: string, own: string): boolean {
+  sweepDoors(home);
+  return locks(home).some((name) => join(home, 'run', name) !== `${own}.lock`);
+}
+
+/** Writes the end of confined sessions whose front could not: it was killed. */
+export async function endDeadSessions(home: Home, sessions: Sessions, noticed: string): Promise<void> {
+  for (const session of sweepDoors(home.root)) {
+    const entries = lastEntries(home, session);
+    const ended = entries.some(({ source, kind }) => source === 'recorder:nd7' && kind === 'session.end');
+    if (entries.length === 0 || ended) continue;
+    const writer = await sessions.writer(session, 'nd7-run', {});
+    await writer.note('session.end', { reason: 'process gone', noticed });
+    await sessions.close(session);
+  }
+}
+
+function locks(home: string): string[] {
+  try {
+    return readdirSync(join(home, 'run')).filter((name) => LOCK.test(name));
+  } catch {
+    return [];
+  }
+}
+
+/** Whoever sweeps may take the file away between its making and its lock: it counts only while its name leads to it. */
+function takeLock(path: string): number {
+  for (;;) {
+    const fd = openSync(path, 'a+', 0o600);
+    if (tryLock(fd) && statSync(path, { throwIfNoEntry: false })?.ino === fstatSync(fd).ino) return fd;
+    closeSync(fd);
+  }
+}
