@@ -164,6 +164,13 @@ describe('what is recorded', () => {
     });
   });
 
+  it('is not what the launcher tried itself before the program ran', async () => {
+    const { entries, mediation } = listen();
+    for (let i = 0; i < 2; i++) mediation.heard(event('/p/.nd7~self-test', { rule: undefined }));
+    await mediation.finish();
+    expect(entries.map(({ data }) => data['path'])).toEqual(['/p/.nd7~self-test']);
+  });
+
   it('has a measure that no loop exceeds', async () => {
     const { entries, mediation } = listen();
     for (let i = 0; i < 5_000; i++) mediation.heard(event(`/p/${i}/.claude`));

@@ -1,4 +1,5 @@
 // What the supervisor of a session is told, and what it tells: each decision about a name is recorded once, counted afterwards, and summed up at the end.
+import { basename } from 'node:path';
 import type { Ruleset, Source } from '@nd7/policy';
 import { safeLine } from '../show/safe.js';
 import { judgeChange } from './judge.js';
@@ -26,6 +27,8 @@ const VERDICTS: Readonly<Record<ObservedEvent['verdict'], Verdict>> = {
   masked: 'mask',
 };
 const SOURCE = 'decision:names';
+/** What the self-test tries to make: native/launch/src/selftest.c. */
+const SELF_TEST = '.nd7~self-test';
 /** So many different decisions are recorded one by one; what a program does in a loop after that is only counted. */
 const MOST_ENTRIES = 1_000;
 /** Rules that are told of in one summary. */
@@ -51,6 +54,7 @@ export class Mediation {
   readonly #seen = new Map<string, number>();
   readonly #tallies = new Map<string, Tally>();
   #dropped = 0;
+  #isTested = false;
   #unrecorded = 0;
   #writing: Promise<void> = Promise.resolve();
   #failure: unknown;
@@ -76,6 +80,11 @@ export class Mediation {
   }
 
   heard(event: ObservedEvent): void {
+    // The first of them is the launcher's own attempt.
+    if (!this.#isTested && basename(event.path) === SELF_TEST) {
+      this.#isTested = true;
+      return;
+    }
     void this.#decided(VERDICTS[event.verdict], event, [], []);
   }
 
