@@ -84,6 +84,18 @@ inChromium('every page, in both themes, wide and narrow', () => {
     await lookAt(desk.visit, name);
   });
 
+  it('the list of sessions has room for all of its columns, whatever the width', async () => {
+    await desk.visit.go('/sessions');
+    await desk.page.getByRole('row', { name: /7962b8a7/ }).waitFor();
+    for (const width of [1600, 1481, 1480, 1280, 1279, 1181, 1024, 800]) {
+      await desk.page.setViewportSize({ width, height: 900 });
+      const hidden = await desk.page
+        .getByRole('grid', { name: 'Sessions' })
+        .evaluate((grid) => (grid.parentElement?.scrollWidth ?? 0) - (grid.parentElement?.clientWidth ?? 0));
+      expect([width, hidden]).toEqual([width, 0]);
+    }
+  });
+
   it('sign-in, with no key to pin, and the keyboard map', async () => {
     const other = await Visit.begin(desk.browser, desk.vault);
     await other.open('/sign-in');

@@ -31,8 +31,8 @@ export class Insider {
     });
   }
 
-  /** Opens a segment with the keys in the vault's folder, changes its text, and puts it back sealed as the vault would. */
-  async rewrite(segment: Stored, keys: string, change: (text: string) => string): Promise<void> {
+  /** Opens a segment with the keys in the vault's folder, changes its text, and puts it back sealed as the vault would. False where nothing was to be changed. */
+  async rewrite(segment: Stored, keys: string, change: (text: string) => string): Promise<boolean> {
     const { team, machine, session } = segment;
     const [wrapped] = await this.sql<{ team_key: string; wrapped: Buffer }[]>`
       select team_key, wrapped from nd7.data_key where team = ${team} and machine = ${machine} and session = ${session}`;
@@ -45,7 +45,7 @@ export class Insider {
     if (key === undefined || frame === undefined) throw new Error('the keys do not open it');
     const before = (await zstd.decompress(frame)).toString('utf8');
     const after = change(before);
-    if (after === before) throw new Error('nothing was changed');
+    if (after === before) return false;
     const sealed = sealBody(key, await zstd.compress(Buffer.from(after, 'utf8'), 3), segment, randomBytes);
     const name = createHash('sha256').update(sealed).digest('hex');
     // In pieces of which the last is shorter than the others, as the vault stores it.
@@ -55,6 +55,7 @@ export class Insider {
     await this.pastGuards('segment', async (tx) => {
       await tx`update nd7.segment set body = ${name} where team = ${team} and body = ${segment.body}`;
     });
+    return true;
   }
 
   async end(): Promise<void> {

@@ -33,21 +33,25 @@ function report(change: Partial<SessionReport> = {}): SessionReport {
 describe('the verdict as a sentence', () => {
   it.each([
     [report(), false, 'Unchanged, complete and signed: all 1,061 entries'],
-    [report({ completeness: good('Complete to 1,061') }), true, 'Unchanged and signed to entry 1,061; still open'],
+    [
+      report({ completeness: good('Complete to 1,061') }),
+      true,
+      'Unchanged and signed: all 1,061 entries so far; still open',
+    ],
     [
       report({ completeness: good('Complete to 1,061') }),
       false,
-      'Unchanged and signed to entry 1,061; its end was not recorded',
+      'Unchanged and signed: all 1,061 entries; its end was not recorded',
     ],
     [
       report({ receipts: [{ from: 0, to: 1024, result: 'holds' }] }),
       true,
-      'Unchanged and signed to entry 1,024; still open, so 37 later entries are not covered',
+      'Unchanged and signed: the first 1,024 entries; still open, so 37 later entries are not covered',
     ],
     [
       report({ receipts: [{ from: 0, to: 1060, result: 'holds' }] }),
       false,
-      'Unchanged and signed to entry 1,060; 1 later entry is not covered',
+      'Unchanged and signed: the first 1,060 entries; 1 later entry is not covered',
     ],
     [
       report({ receipts: [{ result: 'not-checked' }] }),

@@ -21,7 +21,7 @@ export function headline(report: SessionReport, isOpen: boolean): string {
     return `Unchanged by its own links; no signature you pinned stands behind ${entries(report.entries)}`;
   const rest = report.entries - covered;
   if (rest > 0)
-    return `Unchanged and signed to entry ${grouped(covered)}; ${isOpen ? 'still open, so ' : ''}${grouped(rest)} later ${rest === 1 ? 'entry is' : 'entries are'} not covered`;
+    return `Unchanged and signed: the first ${entries(covered)}; ${isOpen ? 'still open, so ' : ''}${grouped(rest)} later ${rest === 1 ? 'entry is' : 'entries are'} not covered`;
   if (report.completeness.verdict === 'Complete') return `Unchanged, complete and signed: all ${entries(covered)}`;
-  return `Unchanged and signed to entry ${grouped(covered)}; ${isOpen ? 'still open' : 'its end was not recorded'}`;
+  return `Unchanged and signed: all ${entries(covered)}${isOpen ? ' so far; still open' : '; its end was not recorded'}`;
 }

@@ -24,7 +24,7 @@ export function Panel(props: {
         </header>
       )}
       {props.children}
-      {props.footer !== undefined && <footer>{props.footer}</footer>}
+      {props.footer !== undefined && props.footer !== false && <footer>{props.footer}</footer>}
     </section>
   );
 }

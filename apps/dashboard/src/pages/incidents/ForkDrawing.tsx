@@ -3,13 +3,13 @@ import { shortHash } from '../../ui/short-hash.js';
 import type { ForkClaim } from '../../worker/protocol.js';
 import css from './incident.module.css';
 
-const WIDTH = 820;
+const WIDTH = 700;
 const HEIGHT = 176;
 const MIDDLE = 84;
 const [A, B] = [46, 122];
 /** Most nodes drawn of a branch: beyond it the middle is left out. */
-const MOST = 12;
-const ENDS = [5, 6] as const;
+const MOST = 10;
+const ENDS = [4, 5] as const;
 
 /**
  * The two histories as a fork. What the claims tell is drawn and no more: which entries each is about, and the count at which the hashes

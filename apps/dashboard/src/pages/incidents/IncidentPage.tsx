@@ -17,6 +17,7 @@ import { Loading, Trouble } from '../../ui/states.js';
 import { Time } from '../../ui/Time.js';
 import { Words } from '../../ui/Words.js';
 import type { ForkClaim, ForkResult } from '../../worker/protocol.js';
+import { machineName } from '../machines/name.js';
 import { ForkDrawing } from './ForkDrawing.js';
 import css from './incident.module.css';
 import { incidentSentence, isCritical, overSentence, seenRows } from './words.js';
@@ -36,9 +37,7 @@ export function IncidentPage() {
       </>
     );
   }
-  const name =
-    machines.data?.machines.find((one) => one.machine === incident.data.machine)?.name ??
-    shortHash(incident.data.machine);
+  const name = machineName(incident.data.machine, machines.data?.machines ?? []);
   return <Shown incident={incident.data} machine={name} me={me.data} />;
 }
 

@@ -12,6 +12,7 @@ import { Said } from '../../ui/Said.js';
 import { Empty, Loading, Trouble } from '../../ui/states.js';
 import table from '../../ui/table.module.css';
 import { Time } from '../../ui/Time.js';
+import { machineName } from '../machines/name.js';
 import { incidentSentence, isCritical, overSentence } from './words.js';
 
 /** What the vault found to be wrong, newest first. An alarm may be anybody's word: believing it costs nothing. */
@@ -24,8 +25,7 @@ export function IncidentsPage() {
   const stillOpen = list.data?.pages[0]?.open;
   const [selected, select] = useState(-1);
   const grid = useRowFocus(incidents.length, selected, select);
-  const nameOf = (machine: string) =>
-    machines.data?.machines.find((one) => one.machine === machine)?.name ?? shortHash(machine);
+  const nameOf = (machine: string) => machineName(machine, machines.data?.machines ?? []);
   const open = (id: string) => void navigate({ to: '/incidents/$id', params: { id } });
   const current = incidents[selected];
   useKeys({

@@ -148,7 +148,7 @@ function Badges({ page, run }: { page: SessionPage; run: Run | undefined }) {
             </Verdict>
           }
         >
-          verified here{rest > 0 ? ` to entry ${covered.toLocaleString('en')}` : ''}
+          verified here{rest > 0 ? `: first ${covered.toLocaleString('en')}` : ''}
         </Proven>
       )}
       {bad === undefined && covered > 0 && rest > 0 && (

@@ -2,11 +2,12 @@ import type { MachineRow, SessionRow } from '@nd7/vault-api';
 import { useState } from 'react';
 import { runOf } from '../../check/runs.js';
 import { Button, Facet, FilterToken } from '../../ui/controls.js';
+import { cx } from '../../ui/cx.js';
 import { Verdict } from '../../ui/Evidence.js';
 import { Icon } from '../../ui/Icon.js';
-import { shortHash } from '../../ui/short-hash.js';
 import { Panel } from '../../ui/Panel.js';
 import { Said } from '../../ui/Said.js';
+import { machineName } from '../machines/name.js';
 import { agentName } from './agents.js';
 import { checkedOf } from './checked.js';
 import { CHECKED, type SessionsSearch, STATES } from './search.js';
@@ -41,10 +42,6 @@ export function ActiveFilters(props: { search: SessionsSearch; set: Set; machine
   ));
 }
 
-function machineName(machine: string, machines: readonly MachineRow[]): string {
-  return machines.find((row) => row.machine === machine)?.name ?? shortHash(machine);
-}
-
 /** Values to filter by. Counts are of the rows that are loaded; on a narrow screen they fold. */
 export function Facets(props: {
   search: SessionsSearch;
@@ -71,7 +68,7 @@ export function Facets(props: {
       >
         <Icon name="chev" turn={open} /> Filters
       </Button>
-      <div id="facets" className={`pad stack stack-4 ${open ? '' : (css.folded ?? '')}`}>
+      <div id="facets" className={cx('pad', css.sets, !open && css.folded)}>
         <fieldset className={css.facet}>
           <legend>Checked here</legend>
           {CHECKED.map((value) => (
@@ -125,7 +122,7 @@ export function Facets(props: {
                 onChange={pick('machine', machine.machine)}
                 count={rows?.filter((row) => row.machine === machine.machine).length}
               >
-                <Said text={machine.name} />
+                <Said text={machineName(machine.machine, props.machines)} />
               </Facet>
             ))}
           </fieldset>

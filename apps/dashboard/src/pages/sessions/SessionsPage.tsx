@@ -128,7 +128,12 @@ export function SessionsPage() {
               {list.isPending ? (
                 <Loading what="sessions" rows={6} />
               ) : rows.length > 0 ? (
-                <SessionsTable rows={rows} rowProps={grid.rowProps} onOpen={open} />
+                <SessionsTable
+                  rows={rows}
+                  machines={machines.data?.machines ?? []}
+                  rowProps={grid.rowProps}
+                  onOpen={open}
+                />
               ) : (
                 <NoRows filters={hidden} loaded={loaded.length} more={list.hasNextPage} onClear={clear} />
               )}

@@ -1,4 +1,4 @@
-import type { SessionRow } from '@nd7/vault-api';
+import type { MachineRow, SessionRow } from '@nd7/vault-api';
 import { runOf } from '../../check/runs.js';
 import { cx } from '../../ui/cx.js';
 import { CLASSES, ClassChip, Verdict } from '../../ui/Evidence.js';
@@ -9,6 +9,7 @@ import { Said } from '../../ui/Said.js';
 import table from '../../ui/table.module.css';
 import { Time } from '../../ui/Time.js';
 import { duration } from '../../ui/time-words.js';
+import { machineName } from '../machines/name.js';
 import { agentName } from './agents.js';
 import { CheckedHere } from './checked.js';
 import css from './sessions.module.css';
@@ -16,6 +17,7 @@ import css from './sessions.module.css';
 /** The rows; on a narrow screen each is a card. */
 export function SessionsTable(props: {
   rows: readonly SessionRow[];
+  machines: readonly MachineRow[];
   rowProps: ReturnType<typeof useRowFocus>['rowProps'];
   onOpen: (row: SessionRow) => void;
 }) {
@@ -64,7 +66,7 @@ export function SessionsTable(props: {
                   </span>
                 </Link>
                 <span className={table.sub}>
-                  <Said text={row.machine_name} /> · {agentName(row.agent)}
+                  <Said text={machineName(row.machine, props.machines, row.machine_name)} /> · {agentName(row.agent)}
                 </span>
               </td>
               <td className="nowrap">

@@ -43,7 +43,7 @@ export function CheckedHere({ row, run }: { row: SessionRow; run: Run | undefine
   const whole = covered >= row.entries;
   return (
     <Proven by={result} claim="covered" otherwise={<Verdict shape="warn">in part</Verdict>}>
-      {whole ? 'verified here' : `to entry ${covered.toLocaleString('en')}`}
+      {whole ? 'verified here' : `first ${covered.toLocaleString('en')}`}
     </Proven>
   );
 }
