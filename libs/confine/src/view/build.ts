@@ -53,23 +53,30 @@ const ORDER: readonly Place['state'][] = ['hidden', 'shown', 'pinned', 'scratch'
 
 /**
  * Turns the files of a ruleset into the view of this disk, now: links are resolved, names that exist are searched, and what is not there is
- * noted. `hide` are paths that are hidden whatever the ruleset says, `shows` what is shown there and elsewhere all the same.
+ * noted. `hide` are paths that are hidden whatever the ruleset says, `shows` what is shown there and elsewhere all the same. `isObserved`: a
+ * supervisor performs the changes of mediated names, which then are not read-only.
  */
-export function buildView(ruleset: Ruleset, hide: readonly string[], shows: readonly Shown[] = []): Built {
+export function buildView(
+  ruleset: Ruleset,
+  hide: readonly string[],
+  shows: readonly Shown[] = [],
+  isObserved = false,
+): Built {
   const root = ruleset.files[0];
   if (root?.path !== '/' || !root.access.read || root.access.write)
     throw new RangeError('a ruleset whose root folder is hidden or writable cannot be made to hold by a mount view');
   const found = scan(ruleset);
   const shortfalls: Shortfall[] = found.unseen.map((path) => ({ path, what: 'not searched' }));
   const places = new Places();
-  for (const node of ruleset.files.slice(1)) addNode(node, ruleset, places, shortfalls);
+  for (const node of [...ruleset.files.slice(1), ...keptInTmp(ruleset)]) addNode(node, ruleset, places, shortfalls);
   for (const path of [...hide, ...found.masked]) addHidden(path, ruleset.project, places);
   for (const { path, leaf } of found.leaves) {
-    // Without a supervisor that performs the change, a mediated file cannot change at all; the client's own state has to.
-    if (leaf.treatment === 'record' || leaf.mediator === 'claude-state') continue;
+    if (leaf.treatment === 'record') continue;
     const real = resolvePath(path)?.path;
     if (real === undefined) continue;
-    places.add({ path: real, state: 'shown', exec: true });
+    // Without a supervisor that performs the change, a mediated file cannot change at all; the client's own state has to.
+    const mayChange = leaf.treatment === 'mediate' && (isObserved || leaf.mediator === 'claude-state');
+    if (!mayChange) places.add({ path: real, state: 'shown', exec: true });
     const stat = statSync(real);
     // Another name of the same file may lie where it can be written.
     if (stat.isFile() && stat.nlink > 1) shortfalls.push({ path, what: 'protected, but it has other names' });
@@ -94,6 +101,15 @@ export function buildView(ruleset: Ruleset, hide: readonly string[], shows: read
     shortfalls: shortfalls.filter(({ path, what }) => what !== 'missing' || !shows.some((one) => one.path === path)),
     stateOf: (path) => places.stateOf(path),
   };
+}
+
+/** What a rule names for writing in the temporary folder: it is not the session's own, though all around it is. */
+function keptInTmp({ reasons, files, tmp, privateTmp }: Ruleset): FileNode[] {
+  if (!privateTmp) return [];
+  return reasons.filter(
+    ({ path, access }) =>
+      access.write && path !== tmp && isWithin(path, tmp) && !files.some((other) => other.path === path),
+  );
 }
 
 function addNode(node: FileNode, ruleset: Ruleset, places: Places, shortfalls: Shortfall[]): void {

@@ -12,6 +12,7 @@ import {
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import type { FileNode, Ruleset } from '@nd7/policy';
 import fc from 'fast-check';
 import { Machine } from '../session.fixture.js';
 import { Aliases } from './aliases.js';
@@ -191,6 +192,41 @@ describe('the search', () => {
     expect(found.unseen.length).toBe(22);
     expect(found.leaves.length).toBe(8);
     expect(buildView(machine.ruleset(), []).shortfalls).toEqual([]);
+  });
+
+  it('leaves mediated files to a supervisor where there is one, and only those', () => {
+    for (const name of ['.envrc', 'config']) machine.file(`project/${name}`);
+    machine.protect('.envrc');
+    machine.protect('config', { treatment: 'mediate', mediator: 'git-config' });
+    const readOnly = (isObserved: boolean): string[] =>
+      buildView(machine.ruleset(), [], [], isObserved)
+        .view.filter(({ kind, path }) => kind === 'show' && path.startsWith(machine.project))
+        .map(({ path }) => path);
+    expect([readOnly(false), readOnly(true)]).toEqual([[below('.envrc'), below('config')], [below('.envrc')]]);
+  });
+
+  it('keeps what a rule names for writing in the temporary folder', () => {
+    mkdirSync(join(machine.home, '.state'));
+    const ruleset = machine.ruleset();
+    const [tmp, home] = [machine.base, join(machine.home, '.state')];
+    const node = (path: string): FileNode => ({
+      ...(ruleset.files[0] as FileNode),
+      path,
+      access: { read: true, write: true, exec: true },
+    });
+    // As the compiler has it: what is as the folder above has no node of its own.
+    const compiled = {
+      ...ruleset,
+      tmp,
+      files: [ruleset.files[0] as FileNode, node(tmp)],
+      reasons: [...ruleset.reasons, node(tmp), node(home)],
+    };
+    const writable = (of: Ruleset): string[] =>
+      buildView(of, [])
+        .view.filter(({ kind }) => kind === 'writable')
+        .map(({ path }) => path);
+    expect(writable(compiled)).toContain(home);
+    expect(writable({ ...compiled, privateTmp: false })).not.toContain(home);
   });
 
   it('names protected files that have other names', () => {
