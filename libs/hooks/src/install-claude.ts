@@ -102,15 +102,24 @@ export function uninstallClaudeCode(options: { settingsPath: string; home: strin
     restored: exact ? 'exact' : 'entries-removed',
   };
   if (options.dryRun === true) return change;
-  // From here on the recorder must not take the removal for somebody silencing it; where it fails, nd7 is attached as before.
-  if (kept !== undefined) writeKept(options.home, file.real, { ...kept, removing: true });
+  // From here on the recorder must not take the removal for somebody silencing it; where it fails, nd7 is attached as before. A home that cannot be
+  // written keeps nobody from detaching: nothing is recorded there, no alarm either.
+  const note = (now: Kept | undefined): void => {
+    try {
+      if (now !== undefined) writeKept(options.home, file.real, now);
+      else rmSync(keptPath(options.home, file.real), { force: true });
+    } catch {
+      // what is left over is marked, or names a file that nd7 does not stand in
+    }
+  };
+  if (kept !== undefined) note({ ...kept, removing: true });
   try {
     if (change.changed) writeSettings(file, after === undefined ? undefined : Buffer.from(after, 'utf8'));
   } catch (error) {
-    if (kept !== undefined) writeKept(options.home, file.real, kept);
+    if (kept !== undefined) note(kept);
     throw error;
   }
-  if (kept !== undefined) rmSync(keptPath(options.home, file.real), { force: true });
+  note(undefined);
   return change;
 }
 

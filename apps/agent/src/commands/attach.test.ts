@@ -182,6 +182,44 @@ describe('nd7 doctor and status', () => {
     expect(nd7(['status']).out).toMatch(/Recorder .*\n.*\nAttached .*settings\.json\nHooks that fired lately:\n/);
   });
 
+  it('name a home that cannot be written and what to do; what is recorded there can be read, and nd7 be detached, all the same', () => {
+    // Root may write everywhere: then somebody else does this.
+    const who = process.getuid?.() === 0 ? { uid: 65534 } : {};
+    if ('uid' in who)
+      for (const folder of [user, join(user, '.claude'), join(user, 'project')]) chownSync(folder, 65534, 65534);
+    chmodSync(join(user, '..'), 0o755);
+    expect(nd7(['init', '--yes'], who)).toMatchObject({ status: 0 });
+    expect(nd7(['doctor'], who)).toMatchObject({ status: 0 }); // and records a probe
+    nd7(['recorder', '--stop'], who);
+    const folders = [home, join(home, 'sessions'), join(home, 'sessions/nd7-doctor'), join(home, 'attached')];
+    for (const folder of folders) chmodSync(folder, 0o500);
+    try {
+      const mend = `${home} cannot be written: mend its permissions, or set ND7_HOME to a folder of your own`;
+      const ran = nd7(['doctor', '--json'], who);
+      const { healthy, checks } = JSON.parse(ran.out) as { healthy: boolean; checks: Check[] };
+      expect({ status: ran.status, healthy }).toEqual({ status: 1, healthy: false });
+      expect(checks.find(({ name }) => name === 'home')).toMatchObject({ state: 'bad', text: mend });
+      expect(checks.find(({ name }) => name === 'firing')).toMatchObject({
+        state: 'bad',
+        text: expect.stringContaining(mend) as string,
+      });
+      expect(checks.filter(({ state }) => state === 'bad').map(({ name }) => name)).toEqual(['home', 'firing']);
+      for (const args of [['init', '--yes'], ['recorder'], ['enrol', 'https://vault.invalid', 'token']])
+        expect(nd7(args, who)).toMatchObject({ status: 1, err: `nd7: ${mend}\n` });
+      for (const args of [['status'], ['sessions'], ['log', 'nd7-doctor'], ['verify', 'nd7-doctor']])
+        expect(nd7(args, who)).toMatchObject({ status: 0, err: '' });
+      expect(nd7(['uninstall'], who)).toMatchObject({
+        status: 0,
+        out: expect.stringContaining('Detached from') as string,
+        err: '',
+      });
+      expect(existsSync(settings)).toBe(false);
+      expect(nd7(['uninstall'], who).out).toContain('attached nowhere');
+    } finally {
+      for (const folder of folders) chmodSync(folder, 0o700);
+    }
+  }, 120_000);
+
   it('find hooks that do not fire', () => {
     nd7(['init', '--yes']);
     rmSync(join(home, 'bin'), { recursive: true, force: true });

@@ -35,7 +35,7 @@ async function status(io: Io): Promise<void> {
   const { attachedFiles } = await import('@nd7/hooks');
   const { Home, listSessions } = await import('@nd7/journal');
   const { heartbeatOf } = await import('../recorder/heartbeat-check.js');
-  const { troublesLately } = await import('../recorder/troubles.js');
+  const { counted, troublesLately } = await import('../recorder/troubles.js');
   const home = new Home(io.home);
   const recorder = await askJson(io.home, 'status', {}, 5_000);
   const { attachedForEverybody } = await import('../recorder/managed.js');
@@ -89,10 +89,10 @@ async function status(io: Io): Promise<void> {
       io.out(`           ${io.paint('red', `${session}: ${code === undefined ? '' : `${code}: `}${problem}`)}`);
     await showHeartbeat(io, heartbeat, recorder !== undefined);
   }
-  const { gaps, alarms, last } = troubles;
+  const { alarms, last } = troubles;
   if (last !== undefined)
     io.out(
-      `Alarms     ${io.paint(alarms > 0 ? 'red' : 'yellow', `${alarms} alarms, ${gaps} gaps`)} in the newest sessions; the last ${last.time} in ${last.session}, entry ${last.entry}: ${last.text}`,
+      `Alarms     ${io.paint(alarms > 0 ? 'red' : 'yellow', counted(troubles))} in the newest sessions; the last ${last.time} in ${last.session}, entry ${last.entry}: ${last.text}`,
     );
 }
 

@@ -19,7 +19,7 @@ import { heartbeatCheck } from './heartbeat-check.js';
 import { probe } from './probe.js';
 import { MANAGED_FOLDER, settingsPath } from './settings-paths.js';
 import { shimState } from './shim.js';
-import { troublesLately } from './troubles.js';
+import { counted, troublesLately } from './troubles.js';
 
 /** One thing `nd7 doctor` looked at. `note`: works, but a person should know; `bad`: recording does not work as wished. */
 export interface Check {
@@ -305,13 +305,14 @@ async function firing(at: Surroundings): Promise<Check[]> {
 
 /** Gaps and alarms of the newest sessions. */
 function troubles(at: Surroundings): Check {
-  const { gaps, alarms, last } = troublesLately(new Home(at.home));
+  const found = troublesLately(new Home(at.home));
+  const { last } = found;
   if (last === undefined) return { name: 'gaps and alarms', state: 'ok', text: 'none in the newest entries' };
   return {
     name: 'gaps and alarms',
     state: 'note',
-    text: `${gaps} gaps, ${alarms} alarms; the last: ${last.kind} in ${last.session}, entry ${last.entry}: ${last.text}`,
-    next: 'nd7 log SESSION --kind alarm',
+    text: `${counted(found)}; the last: ${last.kind} in ${last.session}, entry ${last.entry}: ${last.text}`,
+    next: `nd7 log ${last.session} --kind ${last.kind}`,
   };
 }
 

@@ -10,6 +10,12 @@ export interface Troubles {
   last?: { kind: 'gap' | 'alarm'; session: string; entry: number; time: string; text: string };
 }
 
+/** `2 alarms, 1 gap`. */
+export function counted({ gaps, alarms }: Troubles): string {
+  const of = (count: number, word: string): string => `${String(count)} ${word}${count === 1 ? '' : 's'}`;
+  return `${of(alarms, 'alarm')}, ${of(gaps, 'gap')}`;
+}
+
 /** How far back is looked: the newest sessions, the end of each. */
 const SESSIONS = 20;
 
