@@ -239,12 +239,23 @@ static bool same_mask(const struct names *names, const struct mask *mask, const 
   return true;
 }
 
+/* Whether both lie among packages, or neither does. */
+static bool same_packages(const struct names *names, const struct leaf *leaf, const struct path *a, const struct path *b) {
+  for (uint32_t u = 0; u < leaf->under.count; u++) {
+    const struct text under = text_of(names, leaf->under.items[u]);
+    if (is_within(a->bytes, a->length, under) && has_package_folder(names, leaf->not_below, a, parts_in(a, under), a->count) !=
+                                                     has_package_folder(names, leaf->not_below, b, parts_in(b, under), b->count))
+      return false;
+  }
+  return true;
+}
+
+/* Whether as much of a leaf's pattern has matched at the end of one as of the other. */
 static bool same_leaf(const struct names *names, const struct leaf *leaf, const struct names_disk *disk_a, struct path *a, const struct names_disk *disk_b, struct path *b) {
   for (uint32_t u = 0; u < leaf->under.count; u++) {
     const struct text under = text_of(names, leaf->under.items[u]);
     if (!is_within(a->bytes, a->length, under)) continue;
     const uint32_t base = parts_in(a, under), other = parts_in(b, under);
-    if (has_package_folder(names, leaf->not_below, a, base, a->count) != has_package_folder(names, leaf->not_below, b, other, b->count)) return false;
     for (uint32_t n = 1; n < leaf->pattern.count; n++) {
       const bool one = base + n <= a->count && matches_at(names, leaf, disk_a, a, base, a->count - n, n);
       const bool two = other + n <= b->count && matches_at(names, leaf, disk_b, b, other, b->count - n, n);
@@ -271,8 +282,13 @@ bool same_below(const struct names *names, const struct names_disk *disk_a, cons
   if (git_place(&from) != git_place(&to) || is_git_dir(disk_a, &from, from.count) != is_git_dir(disk_b, &to, to.count)) return false;
   for (uint32_t i = 0; i < names->mask_count; i++)
     if (!same_mask(names, &names->masks[i], &from, &to)) return false;
-  for (uint32_t i = 0; i < names->leaf_count; i++)
-    if (!same_leaf(names, &names->leaves[i], disk_a, &from, disk_b, &to)) return false;
+  for (uint32_t i = 0; i < names->leaf_count; i++) {
+    const struct leaf *leaf = &names->leaves[i], *last = i == 0 ? NULL : leaf - 1;
+    /* Most leaves hold in the same folders, and lists are there once each. */
+    const bool is_known = last != NULL && last->under.items == leaf->under.items && last->not_below.items == leaf->not_below.items;
+    if (!is_known && !same_packages(names, leaf, &from, &to)) return false;
+    if (leaf->pattern.count > 1 && !same_leaf(names, leaf, disk_a, &from, disk_b, &to)) return false;
+  }
   return !from.too_long && !to.too_long;
 }
 
