@@ -132,9 +132,12 @@ function narrowed(property: Property, ruleset: Ruleset, built: Built, supervised
       limit: `programs in ${built.unrun.join(', ')} are not executed, but the loader (ld.so) can be told to run one`,
     };
   const unseen = shortfalls.filter(({ what }) => what === 'not searched').length;
-  // Protected names in folders that were not searched are the supervisor's all the same.
-  if (unseen > 0 && (property === 'files.masks' || (property === 'files.leaves' && supervised === undefined)))
-    return lessFull(promised, `${unseen} folders were not searched for them`);
+  const unsearched = `${unseen} folders were not searched for them`;
+  if (unseen > 0 && property === 'files.masks') return lessFull(promised, unsearched);
+  if (unseen > 0 && property === 'files.leaves')
+    return supervised === undefined
+      ? lessFull(promised, unsearched)
+      : { ...promised, limit: limits(promised.limit, `${unsearched}: there they can be removed, not made or changed`) };
   const [linked] = shortfalls.filter(({ what }) => what === 'protected, but it has other names');
   if (linked !== undefined && property === 'files.leaves')
     return lessFull(promised, `a protected file has another name, by which it can be changed: ${linked.path}`);
