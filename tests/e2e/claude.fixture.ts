@@ -54,18 +54,35 @@ export interface Entry {
 
 /** One throw-away home, project and model. */
 export class World {
-  readonly folder = realpathSync(mkdtempSync(join(tmpdir(), 'nd7-e2e-')));
-  readonly home = join(this.folder, 'home');
-  readonly project = join(this.folder, 'project');
-  readonly nd7Home = join(this.home, '.nd7');
-  private readonly children: ChildProcess[] = [];
-  private port = 0;
+  readonly folder: string;
+  readonly home: string;
+  readonly project: string;
+  readonly nd7Home: string;
+  /** What stands before the client's command: nothing, or `nd7 run`. */
+  before: readonly string[] = [];
+  /** What clients and nd7 have said on stderr. */
+  said = '';
+  readonly children: ChildProcess[] = [];
+  /** Of the model, on loopback. */
+  port = 0;
 
-  private constructor(private readonly client: string) {}
+  private constructor(
+    private readonly client: string,
+    parent: string,
+  ) {
+    this.folder = realpathSync(mkdtempSync(join(parent, 'nd7-e2e-')));
+    this.home = join(this.folder, 'home');
+    this.project = join(this.folder, 'project');
+    this.nd7Home = join(this.home, '.nd7');
+  }
 
   /** `scenarios` are added to those of tests/fake-api, by name. */
-  static async make(client: string, scenarios: Record<string, unknown> = {}): Promise<World> {
-    const world = new World(client);
+  static async make(
+    client: string,
+    scenarios: Record<string, unknown> = {},
+    parent: string = tmpdir(),
+  ): Promise<World> {
+    const world = new World(client, parent);
     mkdirSync(join(world.home, '.claude'), { recursive: true });
     for (const folder of ['src', '.claude']) mkdirSync(join(world.project, folder), { recursive: true });
     spawnSync('git', ['init', '-q'], { cwd: world.project });
@@ -112,9 +129,11 @@ export class World {
 
   /** Starts the client headless; `output` is its stream of JSON lines once it has ended. */
   start(prompt: string, args: string[] = []): { child: ChildProcess; output: Promise<Record<string, unknown>[]> } {
+    const [program = this.client, ...words] = [...this.before, this.client];
     const child = spawn(
-      this.client,
+      program,
       [
+        ...words,
         '-p',
         prompt,
         '--output-format',
@@ -133,7 +152,7 @@ export class World {
     this.children.push(child);
     let text = '';
     child.stdout?.on('data', (chunk: Buffer) => (text += chunk.toString('latin1')));
-    child.stderr?.resume();
+    child.stderr?.on('data', (chunk: Buffer) => (this.said += chunk.toString()));
     const output = new Promise<Record<string, unknown>[]>((resolve) =>
       child.once('close', () =>
         resolve(

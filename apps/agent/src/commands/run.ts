@@ -123,6 +123,7 @@ async function attached(argv: readonly string[], found: FoundAgent, ruleset: Rul
     project: ruleset.project,
     settings: settings ?? userSettingsFolder(io.env),
     environment: io.env,
+    cwd: io.cwd,
   });
 }
 

@@ -1,4 +1,5 @@
-import { join } from 'node:path';
+import { readFileSync } from 'node:fs';
+import { join, resolve } from 'node:path';
 import { claudeHooks, findClaudeHooks, type HookCommand } from '@nd7/hooks';
 import { CliError } from '../cli/io.js';
 import { plannedCommand } from '../recorder/hook-command.js';
@@ -26,6 +27,7 @@ export interface AttachInput {
   /** Folder of the client's settings inside. */
   settings: string;
   environment: NodeJS.ProcessEnv;
+  cwd: string;
 }
 
 /** Throws `CliError` (2) where the agent would run without its hooks. */
@@ -40,7 +42,7 @@ const SKIPS = ['--bare', '--safe-mode'];
 const SKIP_VARIABLES = ['CLAUDE_CODE_SIMPLE', 'CLAUDE_CODE_SAFE_MODE'];
 const OFF = ['', '0', 'false', 'no', 'off'];
 
-function attachClaude({ argv, found, nd7Home, project, settings, environment }: AttachInput): Attachment {
+function attachClaude({ argv, found, nd7Home, project, settings, environment, cwd }: AttachInput): Attachment {
   const own = argv.slice(found.at + 1);
   const end = own.indexOf('--');
   const options = end < 0 ? own : own.slice(0, end);
@@ -69,24 +71,57 @@ function attachClaude({ argv, found, nd7Home, project, settings, environment }: 
     ...['settings.json', 'settings.local.json'].map((name) => join(project, '.claude', name)),
   ];
   const off = userFiles.filter((file) => silencedBy(file, nd7Home)?.how === 'disable-all-hooks');
+  const line = claudeLine(options);
+  const given = givenSettings(line.settings, cwd);
+  const ours = managed.isAttached ? {} : claudeHooks(registered(userFiles, nd7Home));
   return {
     agent: 'claude-code',
-    argv: [...argv.slice(0, found.at + 1), ...claudeOptions(options), ...own.slice(options.length)],
-    files: {
-      [SETTINGS]: JSON.stringify({
-        disableAllHooks: false,
-        // The boundary is around the whole client; a second one cannot be made inside.
-        sandbox: { enabled: false },
-        ...(managed.isAttached ? {} : { hooks: claudeHooks(registered(userFiles, nd7Home)) }),
-      }),
-    },
+    argv: [...argv.slice(0, found.at + 1), ...line.options, ...own.slice(options.length)],
+    files: { [SETTINGS]: JSON.stringify(merged(given, ours)) },
     notes: [
-      ...off.map((file) => `"disableAllHooks" in ${file} does not hold in this session: hooks run, and are inside`),
+      ...[...off, ...(given['disableAllHooks'] === true ? ['--settings'] : [])].map(
+        (file) => `"disableAllHooks" in ${file} does not hold in this session: hooks run, and are inside`,
+      ),
       ...(managed.sandbox === undefined
         ? []
         : [`${managed.sandbox} insists on the client’s own sandbox, which cannot be made inside the boundary`]),
     ],
   };
+}
+
+type Settings = Record<string, unknown>;
+
+/** Settings of the client, ours upon those that the person gave on the command line. */
+function merged(given: Settings, ours: Record<string, unknown[]>): Settings {
+  const hooks: Record<string, unknown> = isObject(given['hooks']) ? { ...given['hooks'] } : {};
+  for (const [event, groups] of Object.entries(ours)) {
+    const theirs = hooks[event];
+    hooks[event] = [...(Array.isArray(theirs) ? (theirs as unknown[]) : []), ...groups];
+  }
+  const sandbox = isObject(given['sandbox']) ? given['sandbox'] : {};
+  // The boundary is around the whole client; a second one cannot be made inside.
+  return { ...given, disableAllHooks: false, sandbox: { ...sandbox, enabled: false }, hooks };
+}
+
+/** What `--settings` says: a file, or the text itself. Throws `CliError` where it cannot be read: the client would not start either. */
+function givenSettings(value: string | undefined, cwd: string): Settings {
+  if (value === undefined) return {};
+  try {
+    const text = value.trimStart().startsWith('{') ? value : readFileSync(resolve(cwd, value), 'utf8');
+    const settings: unknown = JSON.parse(text);
+    if (isObject(settings)) return settings;
+  } catch {
+    // said below
+  }
+  throw new CliError(
+    2,
+    `--settings ${value.slice(0, 200)} is no file with settings and no settings`,
+    'Give it as claude takes it.',
+  );
+}
+
+function isObject(value: unknown): value is Settings {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
 /** The command that is registered already, word for word, so that the client takes both registrations for one; else that of `nd7 init`. */
@@ -106,17 +141,24 @@ function hooksIn(file: string): ReturnType<typeof findClaudeHooks> {
   }
 }
 
-/** Of several `--settings` the client takes all, and a later one's word before an earlier one's; of `--append-system-prompt` only the last. */
-function claudeOptions(given: readonly string[]): string[] {
+/** Of several `--settings`, and of several `--append-system-prompt`, the client takes the last: ours has to be theirs and more. */
+function claudeLine(given: readonly string[]): { options: string[]; settings: string | undefined } {
   const options = [...given];
-  const ours = ['--settings', `${DOOR}/${SETTINGS}`];
-  const last = lastOption(options, '--settings');
-  options.splice(last === undefined ? 0 : last.end, 0, ...ours);
+  const settings = lastOption(options, '--settings');
+  if (settings !== undefined) options.splice(settings.at, settings.end - settings.at);
   const prompt = lastOption(options, '--append-system-prompt');
-  if (prompt === undefined) return ['--append-system-prompt', HINT, ...options];
-  const text = `${prompt.value}\n\n${HINT}`;
-  options.splice(prompt.at, prompt.end - prompt.at, '--append-system-prompt', text);
-  return options;
+  if (prompt !== undefined) options.splice(prompt.at, prompt.end - prompt.at);
+  const hint = prompt === undefined ? HINT : `${prompt.value}\n\n${HINT}`;
+  return {
+    options: [
+      '--settings',
+      `${DOOR}/${SETTINGS}`,
+      '--append-system-prompt',
+      hint,
+      ...withoutOption(options, '--settings'),
+    ],
+    settings: settings?.value,
+  };
 }
 
 /** What the agent is told of where it is. */
@@ -135,6 +177,14 @@ function lastOption(options: readonly string[], name: string): { at: number; end
     else if (option.startsWith(`${name}=`)) found = { at, end: at + 1, value: option.slice(name.length + 1) };
   }
   return found;
+}
+
+/** Those before the last one say nothing to the client. */
+function withoutOption(options: readonly string[], name: string): string[] {
+  const earlier = lastOption(options, name);
+  return earlier === undefined
+    ? [...options]
+    : withoutOption(options.toSpliced(earlier.at, earlier.end - earlier.at), name);
 }
 
 function attachCodex({ argv, found, nd7Home }: AttachInput): Attachment {

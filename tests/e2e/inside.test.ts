@@ -1,0 +1,346 @@
+// The real client inside `nd7 run`, attached for the session only: recorded as outside, held by the boundary, each chain naming the other.
+import { spawnSync } from 'node:child_process';
+import { existsSync, readFileSync, readdirSync, writeFileSync } from 'node:fs';
+import { connect } from 'node:net';
+import { join } from 'node:path';
+import { callsIn, findClient, has, sessionIn, until, VERSION, type Entry, type World } from './claude.fixture.js';
+import { agentChains, allow, doors, insideWorld, Listener, runChain } from './inside.fixture.js';
+
+const client = findClient();
+const why =
+  'problem' in client ? client.problem : process.platform === 'linux' ? undefined : 'nd7 run confines on Linux';
+const withClient = why === undefined ? describe : describe.skip;
+const path = 'path' in client ? client.path : '';
+
+let world: World;
+afterEach(async () => {
+  await world.end();
+});
+
+const of = (entries: readonly Entry[], kind: string) => entries.filter((entry) => entry.kind === kind);
+const intents = (entries: readonly Entry[]) => entries.filter(({ source }) => source === 'intent:claude-code');
+const callOf = ({ data }: Entry) => data['tool_use_id'] as string;
+const bash = (command: string) => ({ calls: [{ tool: 'Bash', input: { command, description: 'step' } }] });
+const closed = (session: string) => () =>
+  of(world.entries(session), 'session.end').some(({ source }) => source === 'recorder:nd7') &&
+  world.entries(session).at(-1)?.kind === 'seal';
+const headAt = (session: string, entries: number) =>
+  (world.entries(session)[entries] as (Entry & { prev: string }) | undefined)?.prev;
+
+/** Runs a scenario inside and holds what stands in both chains against what the client printed. */
+async function recorded(scenario: string, args: string[] = []) {
+  const output = await world.run(`[[scenario:${scenario}]] go`, args);
+  const session = sessionIn(output);
+  if (session === '') throw new Error(`the client said nothing: ${world.said}`);
+  await until('the session is sealed', closed(session));
+  const entries = world.entries(session);
+  const run = runChain(world);
+  expect(world.verdict(session)).toMatchObject({ verdict: 'intact', entries: entries.length });
+  expect(world.verdict(run.session)).toMatchObject({ verdict: 'intact' });
+  for (const { peer, data } of intents(entries)) {
+    expect(data['session_id']).toBe(session);
+    expect(peer).toMatchObject({ run: run.session, client: { pid: expect.any(Number) as number } });
+    expect(peer).not.toHaveProperty('duplicate_of');
+  }
+  // Each names the other, and how far it was.
+  const confined = of(entries, 'session.confined').at(-1)?.data as { run: string; entries: number; head: string };
+  const joined = of(run.entries, 'session.joined').at(-1)?.data as { session: string; entries: number; head: string };
+  expect([confined.run, joined.session]).toEqual([run.session, session]);
+  expect(confined.head).toBe(headAt(run.session, confined.entries));
+  expect(joined.head).toBe(headAt(session, joined.entries));
+  return { output, session, entries, run, calls: callsIn(output) };
+}
+
+const resultOf = (output: readonly Record<string, unknown>[]) => output.find((line) => line['type'] === 'result');
+
+withClient(`Claude Code ${VERSION} inside nd7 run, headless${why === undefined ? '' : ` (${why})`}`, () => {
+  it('a session of edits: every event, every call, the model by the proxy alone, and no file of the user’s written', async () => {
+    world = await insideWorld(path);
+    const { entries, calls, output, run } = await recorded('basic');
+    expect(resultOf(output)).toMatchObject({ is_error: false });
+    const events = intents(entries).map(({ data }) => data['hook_event_name']);
+    expect(events).toEqual(
+      expect.arrayContaining([
+        'SessionStart',
+        'InstructionsLoaded',
+        'UserPromptSubmit',
+        'PreToolUse',
+        'PostToolUse',
+        'Stop',
+        'SessionEnd',
+      ]),
+    );
+    expect(calls.map(({ name }) => name)).toEqual(['Bash', 'Write', 'Read', 'Edit']);
+    for (const kind of ['tool.before', 'tool.after'])
+      expect(of(entries, kind).map(callOf)).toEqual(calls.map(({ id }) => id));
+    expect(readFileSync(join(world.project, 'src/a.txt'), 'utf8')).toBe('one\nTWO\nthree\n');
+    expect(
+      new Set(of(run.entries, 'network').map(({ data }) => `${data['via']} ${data['port']} ${data['allowed']}`)),
+    ).toEqual(new Set([`loopback ${world.port} true`]));
+    expect(
+      run.entries.find(({ source, kind }) => source === 'recorder:nd7' && kind === 'session.end')?.data,
+    ).toMatchObject({ code: 0 });
+    expect(existsSync(join(world.home, '.claude/settings.json'))).toBe(false);
+    // The client’s own state is kept where it is kept outside.
+    expect(world.transcripts()).toHaveLength(1);
+    expect(doors(world)).toEqual([]);
+    expect(readdirSync(world.home).sort()).toEqual(['.claude', '.nd7', '.ssh']);
+  });
+
+  it.each(['parallel', 'failing', 'subagent', 'unicode'])(
+    '%s: each call once before, and its end',
+    async (scenario) => {
+      world = await insideWorld(path);
+      const { entries, calls } = await recorded(scenario);
+      const told = of(entries, 'tool.before').map(callOf);
+      expect(new Set(told).size).toBe(told.length);
+      const batched = of(entries, 'tool.batch').flatMap(({ data }) =>
+        (data['tool_calls'] as { tool_use_id: string }[]).map((call) => call.tool_use_id),
+      );
+      expect(calls.map(({ id }) => id).filter((id) => !told.includes(id) && !batched.includes(id))).toEqual([]);
+      if (scenario === 'failing')
+        expect(of(entries, 'tool.failed').some(({ data }) => String(data['error']).startsWith('Exit code 3'))).toBe(
+          true,
+        );
+      if (scenario === 'subagent') {
+        await until(
+          'the subagent has ended',
+          () => of(world.entries(agentChains(world)[0] ?? ''), 'agent.stop').length > 0,
+        );
+        expect(of(entries, 'agent.start')).toHaveLength(1);
+      }
+    },
+  );
+
+  it('attached by nd7 init as well: each event is recorded once', async () => {
+    world = await insideWorld(path);
+    world.nd7('init', '--yes');
+    const { entries, calls } = await recorded('basic');
+    expect(of(entries, 'tool.before').map(callOf)).toEqual(calls.map(({ id }) => id));
+    expect(of(entries, 'prompt')).toHaveLength(1);
+  });
+
+  it('hides secrets, refuses writes outside and names what is closed to the program', async () => {
+    const probe = [
+      'cat ~/.ssh/id_ed25519; cat ~/.nd7/policy.jsonc; ls ~/.nd7/sessions',
+      'echo x > ~/made; echo x >> ~/.nd7/bin/nd7-shim; rm -f /run/nd7/hook; mv ~/.nd7 ~/.nd8; echo x > ~/.claude/settings.json',
+      'curl -sS --max-time 5 https://example.com/; curl -sS --noproxy "*" --max-time 5 http://192.0.2.1/',
+    ];
+    // What the client itself would not do a program of the project’s does.
+    const steps = probe.map((_, n) => bash(`sh probe-${n}.sh 2>&1; true`));
+    world = await insideWorld(path, { probe: { steps: [...steps, { text: 'Done.' }] } });
+    writeFileSync(join(world.home, '.claude/settings.json'), '{}');
+    probe.forEach((text, n) => writeFileSync(join(world.project, `probe-${n}.sh`), text));
+    const { entries, run } = await recorded('probe');
+    const outputs = JSON.stringify(
+      [...of(entries, 'tool.after'), ...of(entries, 'tool.failed')].map(({ data }) => data),
+    );
+    expect(outputs).not.toMatch(/SECRET|"nd7":1/);
+    expect(outputs).toMatch(/Read-only file system/);
+    expect(readdirSync(world.home).sort()).toEqual(['.claude', '.nd7', '.ssh']);
+    expect(readFileSync(join(world.home, '.claude/settings.json'), 'utf8')).toBe('{}');
+    expect(of(run.entries, 'network').filter(({ data }) => data['allowed'] === false)).toMatchObject([
+      { data: { host: 'example.com', reason: 'no-rule' } },
+    ]);
+  });
+
+  it('does not reach the model where no policy lets it', async () => {
+    world = await insideWorld(path);
+    allow(world, 1);
+    const environment = world.environment.bind(world);
+    world.environment = (own = {}) => environment({ ...own, CLAUDE_CODE_MAX_RETRIES: '0' });
+    const output = await world.run('[[scenario:one]] go');
+    expect(resultOf(output)).toMatchObject({ is_error: true });
+  });
+
+  it('goes on with the user’s own --settings and --append-system-prompt, and switches hooks on that a project switches off', async () => {
+    world = await insideWorld(path);
+    const listener = await Listener.before(world.port);
+    world.port = listener.port;
+    allow(world, listener.port);
+    writeFileSync(join(world.project, '.claude/settings.json'), JSON.stringify({ disableAllHooks: true }));
+    const own = {
+      hooks: { Stop: [{ hooks: [{ type: 'command', command: 'touch stopped' }] }] },
+      disableAllHooks: true,
+    };
+    const args = ['--settings', JSON.stringify(own), '--append-system-prompt', 'THEIR-WORDS'];
+    const { entries, calls } = await recorded('basic', args);
+    listener.end();
+    expect(of(entries, 'tool.before').map(callOf)).toEqual(calls.map(({ id }) => id));
+    expect(existsSync(join(world.project, 'stopped'))).toBe(true);
+    const asked = listener.bodies.find((body) => body.includes('THEIR-WORDS')) ?? '';
+    expect(asked).toContain('You run inside an nd7 boundary');
+    expect(world.said).toContain('does not hold in this session');
+  });
+
+  it('resumed in another session: one chain of the agent’s, which names both', async () => {
+    world = await insideWorld(path);
+    const { session, run } = await recorded('talk');
+    const output = await world.run('[[scenario:one]] go', ['--resume', session]);
+    expect(sessionIn(output)).toBe(session);
+    await until('sealed again', () => of(world.entries(session), 'session.end').length >= 4 && closed(session)());
+    const second = runChain(world);
+    expect(of(world.entries(session), 'session.confined').map(({ data }) => data['run'])).toEqual([
+      run.session,
+      second.session,
+    ]);
+    expect(of(second.entries, 'session.joined')).toMatchObject([{ data: { session } }]);
+    expect(agentChains(world)).toEqual([session]);
+  });
+
+  const waiting = {
+    wait: { steps: [bash('echo up; while [ ! -e go ]; do sleep 0.1; done'), bash('echo after'), { text: 'Done.' }] },
+  };
+
+  it('a recorder killed in mid-session: another is started from outside, nothing is missed', async () => {
+    world = await insideWorld(path, waiting);
+    const { output } = world.start('[[scenario:wait]] go');
+    await until('the call has begun', () =>
+      agentChains(world).some((session) => of(world.entries(session), 'tool.before').length === 1),
+    );
+    process.kill(Number(readFileSync(join(world.nd7Home, 'run/recorder.lock'), 'utf8')), 'SIGKILL');
+    writeFileSync(join(world.project, 'go'), '');
+    const calls = callsIn(await output).map(({ id }) => id);
+    const [session = ''] = agentChains(world);
+    await until('sealed', closed(session));
+    expect(calls).toHaveLength(2);
+    for (const kind of ['tool.before', 'tool.after'])
+      expect(of(world.entries(session), kind).map(callOf)).toEqual(calls);
+    expect(of(world.entries(session), 'gap')).toEqual([]);
+  });
+
+  it.each([
+    ['the client', 'process gone', { signal: 'SIGKILL' }],
+    ['nd7 run itself', 'process gone', { reason: 'process gone' }],
+  ])('%s killed with SIGKILL: both chains get their end, nothing of the session stays', async (whom, reason, end) => {
+    world = await insideWorld(path, waiting);
+    const { child, output } = world.start('[[scenario:wait]] go');
+    await until('the call has begun', () =>
+      agentChains(world).some((session) => of(world.entries(session), 'tool.before').length === 1),
+    );
+    const [session = ''] = agentChains(world);
+    const { pid } = of(world.entries(session), 'tool.before')[0]?.peer?.['client'] as { pid: number };
+    expect(doors(world)).not.toEqual([]);
+    process.kill(whom === 'the client' ? pid : (child.pid ?? 0), 'SIGKILL');
+    await output;
+    const { session: run } = runChain(world);
+    await until('both have ended', () => closed(session)() && closed(run)());
+    await until('the door is gone', () => doors(world).length === 0);
+    expect(of(world.entries(session), 'session.end').at(-1)).toMatchObject({
+      source: 'recorder:nd7',
+      data: { reason },
+    });
+    expect(of(world.entries(run), 'session.end').at(-1)?.data).toMatchObject(end);
+    for (const chain of [session, run]) expect(world.verdict(chain)).toMatchObject({ verdict: 'intact' });
+    expect(existsSync(`/proc/${pid}`)).toBe(false);
+  });
+
+  it('refuses who is not inside, and says in the chain of the session that somebody tried', async () => {
+    world = await insideWorld(path, waiting);
+    const { output } = world.start('[[scenario:wait]] go');
+    await until('the call has begun', () =>
+      agentChains(world).some((session) => of(world.entries(session), 'tool.before').length === 1),
+    );
+    const [session = ''] = agentChains(world);
+    const [door = ''] = doors(world).filter((name) => !name.endsWith('.lock'));
+    const meta = Buffer.from('op=hook\0agent=claude-code\0took=complete\0');
+    const payload = Buffer.from(
+      JSON.stringify({ session_id: session, hook_event_name: 'PreToolUse', tool_name: 'Forged' }),
+    );
+    const size = (n: number) => Buffer.from(Uint32Array.of(n).buffer);
+    const socket = connect(join(world.nd7Home, 'run', door, 'hook'));
+    socket.write(
+      Buffer.concat([Buffer.from('nd7\x01', 'latin1'), size(meta.length), meta, size(payload.length), payload]),
+    );
+    await new Promise((resolve) => socket.resume().once('close', resolve));
+    writeFileSync(join(world.project, 'go'), '');
+    await output;
+    const { entries } = runChain(world);
+    expect(of(entries, 'alarm')).toMatchObject([{ data: { reason: 'door refused', by: { pid: process.pid } } }]);
+    expect(JSON.stringify(world.entries(session))).not.toContain('Forged');
+  });
+
+  it.each([
+    ['--bare', {}, '--bare makes Claude Code skip its hooks'],
+    ['--safe-mode', {}, '--safe-mode makes'],
+    ['-v', { CLAUDE_CODE_SIMPLE: '1' }, 'CLAUDE_CODE_SIMPLE makes'],
+  ])('%s %j is refused: nothing would be recorded', async (option, more, message) => {
+    world = await insideWorld(path);
+    const environment = world.environment.bind(world);
+    world.environment = (own = {}) => environment({ ...own, ...more });
+    const { child, output } = world.start('hello', [option]);
+    await output;
+    expect([child.exitCode, world.said]).toEqual([2, expect.stringContaining(message) as string]);
+    expect(existsSync(join(world.nd7Home, 'sessions'))).toBe(false);
+  });
+});
+
+const terminal = why === undefined && has('tmux') ? describe : describe.skip;
+terminal(`Claude Code ${VERSION} inside nd7 run, interactive (tmux)`, () => {
+  it('a session typed at a terminal, stopped by Ctrl-Z and gone on with', async () => {
+    world = await insideWorld(path);
+    const key = world.environment()['ANTHROPIC_API_KEY'] ?? '';
+    writeFileSync(
+      join(world.home, '.claude/.claude.json'),
+      JSON.stringify({
+        hasCompletedOnboarding: true,
+        lastOnboardingVersion: VERSION,
+        theme: 'dark',
+        customApiKeyResponses: { approved: [key.slice(-20)], rejected: [] },
+        projects: { [world.project]: { hasTrustDialogAccepted: true, hasCompletedProjectOnboarding: true } },
+      }),
+    );
+    const socket = join(world.folder, 'tmux');
+    const tmux = (...args: string[]) =>
+      spawnSync('tmux', ['-S', socket, ...args], { encoding: 'utf8', env: world.environment() }).stdout;
+    const screen = () => tmux('capture-pane', '-p', '-t', 's');
+    const type = async (text: string) => {
+      tmux('send-keys', '-t', 's', '-l', text);
+      await new Promise((resolve) => setTimeout(resolve, 400));
+      tmux('send-keys', '-t', 's', 'Enter');
+    };
+    try {
+      const assignments = Object.entries(world.environment({ PS1: 'shell> ' })).map(
+        ([name, value]) => `${name}='${value}'`,
+      );
+      const shell = `exec env -i ${assignments.join(' ')} bash --norc --noprofile -i`;
+      tmux('new-session', '-d', '-s', 's', '-x', '120', '-y', '40', '-c', world.project, shell);
+      const command = [
+        ...world.before,
+        path,
+        '--permission-mode',
+        'acceptEdits',
+        '--allowedTools',
+        'Bash,Read,Write,Edit',
+      ];
+      await until('the shell is there', () => screen().includes('shell>'));
+      await type(command.map((word) => `'${word}'`).join(' '));
+      await until('the client has begun', () => /❯/.test(screen()) && agentChains(world).length === 1);
+      const [session = ''] = agentChains(world);
+      await type('[[scenario:basic]] go');
+      await until('the turn has ended', () => of(world.entries(session), 'turn.end').length >= 1);
+      tmux('send-keys', '-t', 's', 'C-z');
+      await until('the shell has the terminal', () => /Stopped/.test(screen()));
+      await type('fg');
+      await until('the client is back', () => /❯/.test(screen()));
+      await type('[[scenario:one]] go');
+      await until('the second turn has ended', () => of(world.entries(session), 'turn.end').length >= 2);
+      await type('/exit');
+      await until('the session is sealed', closed(session));
+      const entries = world.entries(session);
+      expect(of(entries, 'prompt').map(({ data }) => data['prompt'])).toEqual([
+        '[[scenario:basic]] go',
+        '[[scenario:one]] go',
+      ]);
+      expect(
+        of(entries, 'tool.before')
+          .slice(0, 4)
+          .map(({ data }) => data['tool_name']),
+      ).toEqual(['Bash', 'Write', 'Read', 'Edit']);
+      expect(of(entries, 'session.confined')).toMatchObject([{ data: { run: runChain(world).session } }]);
+      expect(world.verdict(session)).toMatchObject({ verdict: 'intact' });
+    } finally {
+      tmux('kill-server');
+    }
+  });
+});
