@@ -50,7 +50,7 @@ export const MaskRule = z.union([
     exceptTracked: z
       .boolean()
       .describe(
-        'Whether files that git tracks are let out. Absent: `true`, since masking them breaks checkout and stash.',
+        'Whether files that git tracks are let out, and with them what a session makes itself, which may be what git checks out. Absent: `true`, since masking them breaks checkout and stash.',
       )
       .optional(),
   }),

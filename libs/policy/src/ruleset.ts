@@ -243,7 +243,8 @@ export const PROPERTIES = {
   'files.write': 'nothing outside the writable folders is written, made, renamed or removed',
   'files.read': 'hidden paths are not read',
   'files.metadata': 'modes, owners, times and attributes outside the writable folders are not changed',
-  'files.masks': 'names that match a mask are not read, also when made later',
+  'files.masks':
+    'names that match a mask are not read, but for what git holds and what the session made itself where that is let out',
   'files.masks.host': 'the same for names that the host makes during the session',
   'files.leaves': 'protected names are not made or changed, present at the start or not',
   'files.exec': 'files in folders without the right are not run',

@@ -49,7 +49,12 @@ static bool is_git_dir(void *with, const char *path, size_t length) {
   return is_git_dir(with, path, outer);
 }
 
-void names_disk_at(int root, struct names_disk *disk) { *disk = (struct names_disk){(void *)(intptr_t)root, is_git_dir, NULL}; }
+static bool is_held(void *with, const char *path, size_t length) {
+  (void)with, (void)path, (void)length;
+  return true;
+}
+
+void names_disk_at(int root, struct names_disk *disk) { *disk = (struct names_disk){(void *)(intptr_t)root, is_git_dir, is_held}; }
 
 /* --- facts of a folder that is elsewhere, or is another thing, afterwards --------------------------------------- */
 
@@ -72,8 +77,8 @@ static bool is_git_dir_after(void *with, const char *path, size_t length) {
 }
 
 static bool is_held_after(void *with, const char *path, size_t length) {
-  (void)with, (void)path, (void)length;
-  return false;
+  const struct names_disk *disk = ((const struct moved *)with)->disk;
+  return disk != NULL && disk->is_held != NULL && disk->is_held(disk->with, path, length);
 }
 
 static bool is_git_dir_now(void *with, const char *path, size_t length) {

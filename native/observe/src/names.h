@@ -67,7 +67,8 @@ bool names_completes_git_dir(const char *name, size_t length);
 /* --- names-walk.c: what already lies in a folder -------------------------------------------------------------- */
 
 /* Facts of the tree below a folder that stands for "/" (a descriptor, which stays the caller's). A folder with a HEAD is taken for a git directory: git makes
- * HEAD first, and what comes before it is looked at when it is made. So is one in `modules` or `worktrees` of a git directory. */
+ * HEAD first, and what comes before it is looked at when it is made. So is one in `modules` or `worktrees` of a git directory. A name that is made cannot be
+ * told from one that git checks out, nor does it hold what the session has not seen: masks that let out what git holds let it out. */
 void names_disk_at(int root, struct names_disk *disk);
 
 enum names_move {
