@@ -1,3 +1,4 @@
+import { existsSync } from 'node:fs';
 import type { Clock, Random } from '@nd7/entry';
 import { adapterFor, NO_OPINION, readHook } from '@nd7/hooks';
 import type { HookReading } from '@nd7/hooks';
@@ -56,6 +57,7 @@ export class Recorder implements ShipHost {
   private readonly sessions: Sessions;
   private readonly watch: Watch;
   private shipLoop: ShipLoop | undefined;
+  private shipLoading: Promise<unknown> = Promise.resolve();
   private readonly started: number;
   private stopping = false;
 
@@ -180,6 +182,11 @@ export class Recorder implements ShipHost {
     void this.shipLoop?.stop();
     this.shipLoop = loop;
     for (const [, writer] of this.sessions.all()) loop?.notice(writer.id);
+  }
+
+  /** A loop that ships is being loaded, where this machine is enrolled: the first tool call waits for that as it waits for a pin. */
+  shipSoon(loading: Promise<unknown>): void {
+    this.shipLoading = loading;
   }
 
   async seal(session: string): Promise<{ entries: number; head: string }> {
@@ -311,8 +318,13 @@ export class Recorder implements ShipHost {
   private async awaitPin(reading: HookReading, recorded: { session: string; firstTool: boolean }): Promise<Answer> {
     const isRequired = this.options.config().pin === 'required';
     if (!isRequired && !recorded.firstTool) return NO_OPINION;
-    const pinned = await this.shipLoop?.pinned(recorded.session, PIN_WAIT_MS);
-    return pinned === true || !isRequired ? NO_OPINION : answerUnpinned(reading, this.shipLoop !== undefined);
+    const began = performance.now();
+    await within(this.shipLoading, PIN_WAIT_MS);
+    const left = Math.max(0, PIN_WAIT_MS - (performance.now() - began));
+    const pinned = await this.shipLoop?.pinned(recorded.session, left);
+    return pinned === true || !isRequired
+      ? NO_OPINION
+      : answerUnpinned(reading, existsSync(this.options.home.vaultFile));
   }
 
   private async flush(request: Request): Promise<Answer> {
@@ -381,6 +393,13 @@ function json(value: unknown): Answer {
 
 function optional<K extends string>(key: K, value: string | undefined): Partial<Record<K, string>> {
   return value === undefined ? {} : ({ [key]: value } as Partial<Record<K, string>>);
+}
+
+/** Resolves when the work is done, or after so many milliseconds. */
+async function within(work: Promise<unknown>, ms: number): Promise<void> {
+  let timer: NodeJS.Timeout | undefined;
+  await Promise.race([work, new Promise((resolve) => (timer = setTimeout(resolve, ms)))]);
+  clearTimeout(timer);
 }
 
 function message(error: unknown): string {

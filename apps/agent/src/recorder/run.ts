@@ -61,8 +61,11 @@ export async function runRecorder(root: string, { heartbeatMs }: { heartbeatMs?:
     recorder.ship(shipLoop({ ...parts, ...(heartbeatMs !== undefined && { heartbeatMs }) }));
   };
   let turn = Promise.resolve();
-  const ships = (): Promise<void> =>
-    (turn = turn.then(shipping).catch((error: unknown) => warn(`shipping is off: ${String(error)}`)));
+  const ships = (): Promise<void> => {
+    turn = turn.then(shipping).catch((error: unknown) => warn(`shipping is off: ${String(error)}`));
+    recorder.shipSoon(turn);
+    return turn;
+  };
   const server = await listen(socketOf(home.root), async (request, peer, gone) => {
     rest.touch();
     if (request.op === HOLD_DOOR) {
