@@ -46,6 +46,17 @@ describe('nd7 run', () => {
     expect(readFileSync(join(project, 'made'), 'utf8')).toBe('x\n');
   });
 
+  it('leaves the program streams that block: who writes late is waited for, and who reads late', () => {
+    const script = `(sleep 1; echo late) | "$0" "$1" run -v -- sh -c 'cat; head -c 1000000 /dev/zero >&2' 2>&1 | (sleep 1; wc -c)`;
+    const { stdout } = spawnSync('sh', ['-c', script, process.execPath, BIN], {
+      cwd: project,
+      encoding: 'utf8',
+      env: environment(),
+    });
+    expect(Number(stdout)).toBeGreaterThan(1_000_000 + 'late'.length);
+    expect(stdout).not.toContain('Resource temporarily unavailable');
+  });
+
   it('ends as the program ends', () => {
     expect(nd7(['run', '--', 'sh', '-c', 'kill -TERM $$'])).toMatchObject({ status: null, signal: 'SIGTERM' });
     expect(nd7(['run', '--', 'sh', '-c', 'kill -SEGV $$'])).toMatchObject({ status: 128 + 11, signal: null });

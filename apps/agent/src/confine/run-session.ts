@@ -1,4 +1,5 @@
 import { constants } from 'node:os';
+import { isatty } from 'node:tty';
 import {
   adviceFor,
   findLauncher,
@@ -123,6 +124,8 @@ async function attempt(
   const prepared = prepareSession(request, out, door, userNamespace);
   try {
     refuseMissing(ruleset, manifest(ruleset, prepared.built, []));
+    // Node makes a pipe non-blocking for all who share it when it first opens it; spawning makes those blocking that it hands on.
+    void process.stderr;
     const session = launch(launcher, prepared.plan, {
       admit: async ({ landlock, proofs }) => {
         const rows = manifest(ruleset, prepared.built, proofs);
@@ -190,7 +193,7 @@ function failed({ failure }: Ended): CliError {
 
 /** Passes signals on while the program runs; the terminal's own are left to it. Returns what undoes that. */
 function passSignals(pass: (name: NodeJS.Signals) => void): () => void {
-  const hasTerminal = [process.stdin, process.stdout, process.stderr].some((stream) => stream.isTTY === true);
+  const hasTerminal = [0, 1, 2].some((fd) => isatty(fd));
   const handlers = new Map<NodeJS.Signals, () => void>([
     ...PASSED.map((name): [NodeJS.Signals, () => void] => [name, () => pass(name)]),
     ...FROM_TERMINAL.map((name): [NodeJS.Signals, () => void] => [name, () => (hasTerminal ? undefined : pass(name))]),
