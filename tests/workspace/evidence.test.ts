@@ -4,10 +4,21 @@ import { join } from 'node:path';
 
 const root = join(import.meta.dirname, '..', '..');
 const page = readFileSync(join(root, 'docs/evidence.md'), 'utf8');
+const threats = readFileSync(join(root, 'docs/threat-model.md'), 'utf8');
 /** A file in backticks and the names in “ ” that follow it. */
-const cited = [...page.matchAll(/`((?:apps|libs|docs|infra|native|tests|tools)\/[^`]+)`((?:\s“[^”]+”)*)/g)].map(
-  ([, file = '', names = '']) => ({ file, names: [...names.matchAll(/“([^”]+)”/g)].map(([, name = '']) => name) }),
-);
+const citedIn = (text: string) =>
+  [...text.matchAll(/`((?:apps|libs|docs|infra|native|tests|tools)\/[^`]+)`((?:\s“[^”]+”)*)/g)].map(
+    ([, file = '', names = '']) => ({ file, names: [...names.matchAll(/“([^”]+)”/g)].map(([, name = '']) => name) }),
+  );
+/** Names of tests that the file cited for them does not have. */
+const wrongIn = (citations: ReturnType<typeof citedIn>) =>
+  citations.flatMap(({ file, names }) => {
+    if (names.length === 0 || !existsSync(join(root, file))) return [];
+    // A quote in a name may be spelled with a backslash in the source.
+    const source = readFileSync(join(root, file), 'utf8').replaceAll("\\'", "'");
+    return names.filter((name) => !source.includes(name)).map((name) => `${file}: ${name}`);
+  });
+const cited = citedIn(page);
 
 describe('docs/evidence.md', () => {
   it('cites files that are there', () => {
@@ -16,13 +27,7 @@ describe('docs/evidence.md', () => {
   });
 
   it('cites tests by names that they have', () => {
-    const wrong = cited.flatMap(({ file, names }) => {
-      if (names.length === 0 || !existsSync(join(root, file))) return [];
-      // A quote in a name may be spelled with a backslash in the source.
-      const source = readFileSync(join(root, file), 'utf8').replaceAll("\\'", "'");
-      return names.filter((name) => !source.includes(name)).map((name) => `${file}: ${name}`);
-    });
-    expect(wrong).toEqual([]);
+    expect(wrongIn(cited)).toEqual([]);
     expect(cited.flatMap(({ names }) => names).length).toBeGreaterThan(120);
   });
 
@@ -35,5 +40,19 @@ describe('docs/evidence.md', () => {
     const rows = page.split('\n').filter((line) => /^\| (?!claim |---)/.test(line));
     expect(rows.length).toBeGreaterThan(50);
     expect(rows.filter((row) => !/`/.test(row.split('|')[2] ?? ''))).toEqual([]);
+  });
+});
+
+describe('docs/threat-model.md', () => {
+  it('has a test for each attempt, or says that it is open', () => {
+    const rows = threats.split('\n').filter((line) => /^\| (?!actor |---)/.test(line));
+    expect(rows.length).toBeGreaterThan(20);
+    const bare = rows.filter((row) => citedIn(row.split('|').at(-2) ?? '').every(({ names }) => names.length === 0));
+    expect(bare.map((row) => row.split('|')[2]?.trim())).toEqual([
+      'rewrites the database and signs again with the real key',
+    ]);
+    const all = citedIn(threats);
+    expect(all.map(({ file }) => file).filter((file) => !existsSync(join(root, file)))).toEqual([]);
+    expect(wrongIn(all)).toEqual([]);
   });
 });
