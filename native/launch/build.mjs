@@ -4,13 +4,33 @@ import { spawnSync } from 'node:child_process';
 import { chmodSync, mkdirSync, readdirSync, renameSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { join } from 'node:path';
+import { writeFoldTable } from '../observe/fold-table.mjs';
 
 const here = fileURLToPath(new URL('.', import.meta.url));
 const build = join(here, 'build');
-const sources = readdirSync(join(here, 'src'))
-  .filter((name) => name.endsWith('.c'))
-  .map((name) => join(here, 'src', name));
-const strict = ['-std=gnu11', '-Wall', '-Wextra', '-Werror', '-Wshadow', '-Wconversion', '-fstack-protector-strong'];
+const observe = join(here, '../observe/src');
+// The supervisor is a process of the launcher, and so a part of its program.
+const sources = [join(here, 'src'), observe].flatMap((folder) =>
+  readdirSync(folder)
+    .filter((name) => name.endsWith('.c'))
+    .map((name) => join(folder, name)),
+);
+const strict = [
+  '-std=gnu11',
+  '-Wall',
+  '-Wextra',
+  '-Werror',
+  '-Wshadow',
+  '-Wconversion',
+  '-fstack-protector-strong',
+  '-pthread',
+  '-I',
+  join(here, 'src'),
+  '-I',
+  observe,
+  '-I',
+  build,
+];
 const release = ['-O2', '-D_FORTIFY_SOURCE=2', '-fPIE', '-static-pie', '-Wl,-z,now,-z,relro,-z,noexecstack', '-s'];
 const sanitized = ['-O1', '-g', '-fsanitize=address,undefined', '-fno-sanitize-recover=all', '-fno-omit-frame-pointer'];
 
@@ -30,6 +50,23 @@ function compile(cc, flags, files, name) {
   return undefined;
 }
 
+/** Fuzzers of what is read, and programs that are run inside by the tests of libs/confine. */
+function compileForTests(cc) {
+  const tests = join(here, '../observe/test');
+  return (
+    compile(cc, sanitized, [join(here, 'src/plan.c'), join(here, 'test/fuzz.c')], 'fuzz') ??
+    compile(
+      cc,
+      sanitized,
+      ['frames.c', 'split.c', '../test/observe-fuzz.c'].map((name) => join(observe, name)),
+      'observe-fuzz',
+    ) ??
+    ['same', 'race', 'many', 'cost']
+      .map((name) => compile(cc, ['-O2'], [join(tests, `${name}.c`)], name))
+      .find((failure) => failure)
+  );
+}
+
 export function buildLauncher({ sanitize = false } = {}) {
   if (process.platform !== 'linux') return { skipped: `the launcher is for Linux, not for ${process.platform}` };
   const cc = findCompiler();
@@ -40,13 +77,10 @@ export function buildLauncher({ sanitize = false } = {}) {
   mkdirSync(build, { recursive: true });
   // The launcher refuses a folder that others can write to, whatever the umask of the checkout was.
   chmodSync(build, 0o755);
-  const fuzz = [join(here, 'src', 'plan.c'), join(here, 'test', 'fuzz.c')];
+  writeFoldTable(build);
   const failure =
     compile(cc, release, sources, 'nd7-launch') ??
-    (sanitize
-      ? (compile(cc, sanitized, sources, 'nd7-launch-sanitized') ??
-        compile(cc, [...sanitized, '-I', join(here, 'src')], fuzz, 'fuzz'))
-      : undefined);
+    (sanitize ? (compile(cc, sanitized, sources, 'nd7-launch-sanitized') ?? compileForTests(cc)) : undefined);
   if (failure) throw new Error(`${failure.name} does not compile:\n${failure.said}`);
   return { launcher: join(build, 'nd7-launch') };
 }

@@ -176,7 +176,7 @@ describe.each(USERS)('a session of %s', (who, user) => {
       stdout: 'on\n',
       signal: 'SIGKILL',
     });
-    const filter = callFilter(process.arch === 'arm64' ? 'aarch64' : 'x86_64', { scoped: false });
+    const filter = callFilter(process.arch === 'arm64' ? 'aarch64' : 'x86_64', { scoped: false, observed: true });
     const { stdout, stderr, code } = await machine.run('kill -TERM 0; echo on', { filter });
     expect([stdout, stderr, code]).toEqual(['on\n', expect.stringMatching(/not permitted/), 0]);
   });

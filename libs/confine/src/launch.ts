@@ -1,6 +1,8 @@
 import { spawn, type ChildProcess, type IOType } from 'node:child_process';
 import { Server } from 'node:net';
 import type { Duplex } from 'node:stream';
+import type { Supervised } from './manifest.js';
+import { Supervision, type Front } from './observe.js';
 import { encodePlan, type Plan } from './plan.js';
 
 /** One row of the self-test: `held` was tried inside and failed, and succeeded outside; `not-shown` failed in both. */
@@ -30,6 +32,8 @@ export interface Start {
   proofs: Proof[];
   /** Landlock's ABI. */
   landlock: number;
+  /** What the supervisor can do here; undefined where there is none. */
+  supervised: Supervised | undefined;
 }
 
 export interface Launched {
@@ -49,6 +53,8 @@ export interface LaunchOptions {
   stdio?: readonly [IOType | number, IOType | number, IOType | number];
   /** Another user to become, for a caller who may. */
   user?: { uid: number; gid: number };
+  /** Who answers and hears the supervisor; needed where the plan has one. */
+  front?: Front;
   /** Looks at what was proved: the program runs when this has resolved, and never where it throws. */
   admit?(start: Start): Promise<void>;
 }
@@ -62,17 +68,26 @@ export function launch(launcher: string, plan: Plan, options: LaunchOptions = {}
   // The launcher's own environment is empty: what the program sees is in the plan.
   const child = spawn(launcher, ['3'], {
     // Listeners come through the channel on which Node takes handles from its children.
-    stdio: [stdin, stdout, stderr, 'pipe', ...(plan.listeners.length > 0 ? (['ipc'] as const) : [])],
+    stdio: [
+      stdin,
+      stdout,
+      stderr,
+      'pipe',
+      plan.listeners.length > 0 ? 'ipc' : 'ignore',
+      plan.names === undefined ? 'ignore' : 'pipe',
+    ],
     env: {},
     cwd: '/',
     ...options.user,
   });
   const pipe = child.stdio[3] as Duplex;
+  const supervision =
+    plan.names === undefined ? undefined : new Supervision(child.stdio.at(5) as Duplex, options.front);
   const reports = new Reports();
   let start: (value: Start | undefined) => void = () => undefined;
   const ready = new Promise<Start | undefined>((done) => (start = done));
   pipe.on('data', (bytes: Buffer) => {
-    if (reports.take(bytes)) start({ proofs: reports.proofs, landlock: reports.landlock });
+    if (reports.take(bytes)) void begin(reports, supervision).then(start);
   });
   // A launcher that refuses the plan closes the pipe while it is still written.
   pipe.on('error', () => undefined);
@@ -85,6 +100,11 @@ export function launch(launcher: string, plan: Plan, options: LaunchOptions = {}
     signal: (name) => void child.kill(name),
     process: child,
   };
+}
+
+/** The supervisor has said what it can do before the launcher says that all is ready; the two come by two ways. */
+async function begin({ proofs, landlock }: Reports, supervision: Supervision | undefined): Promise<Start> {
+  return { proofs, landlock, supervised: await supervision?.ready };
 }
 
 async function admitted(start: Start, pipe: Duplex, { admit }: LaunchOptions): Promise<Start> {

@@ -18,6 +18,8 @@ export interface Plan {
   rules: readonly Rule[];
   /** Ports of the session's loopback whose listeners are handed to the front. */
   listeners: readonly number[];
+  /** The table of masks and protected names that a supervisor holds; undefined: there is none, and the filter asks nobody. */
+  names: Uint8Array | undefined;
   /** What the self-test aims at: a file that is hidden inside and a folder that is read-only inside. Undefined: no self-test. */
   selfTest: { canary: string; outside: string } | undefined;
 }
@@ -51,7 +53,7 @@ export const RIGHTS = {
 } as const;
 
 const MAGIC = 'nd7-plan';
-const VERSION = 2;
+const VERSION = 3;
 const RECORD = {
   flags: 1,
   landlock: 2,
@@ -63,6 +65,7 @@ const RECORD = {
   outside: 8,
   rights: 9,
   listen: 10,
+  names: 11,
   writable: 16,
   show: 17,
   cover: 18,
@@ -99,6 +102,7 @@ export function encodePlan(plan: Plan): Uint8Array {
     record('outside', text(plan.selfTest.outside));
   }
   for (const port of plan.listeners) record('listen', u32(port));
+  if (plan.names !== undefined) record('names', plan.names);
   for (const { path, rights } of plan.rules) record('rights', u32(rights, 0), text(path));
   for (const view of plan.view) {
     const attributes = u32(

@@ -16,6 +16,7 @@ import {
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import type { Access, FileNode, Mask, ProtectedLeaf, Ruleset, Source } from '@nd7/policy';
+import type { Front, ObservedEvent } from './observe.js';
 import { launch, type Ended, type Launched, type LaunchOptions, type Proof } from './launch.js';
 import type { Plan } from './plan.js';
 import { prepare, type Prepared } from './session.js';
@@ -53,6 +54,10 @@ export class Machine {
   nodes: [string, Access][] = [];
   masks: Mask[] = [];
   leaves: ProtectedLeaf[] = [];
+  /** Whether sessions have a supervisor, and who answers it. */
+  isObserved = true;
+  heard: ObservedEvent[] = [];
+  judge: Front['judge'] = () => Promise.resolve({ allow: false });
 
   constructor(
     readonly user: { uid: number; gid: number } | undefined,
@@ -166,6 +171,7 @@ export class Machine {
       listeners: [],
       variables: {},
       isFront: false,
+      isObserved: this.isObserved,
     });
     if (user !== undefined) give(this.home, user);
     return { ...prepared, plan: { ...prepared.plan, ...change } };
@@ -179,6 +185,7 @@ export class Machine {
     const prepared = this.prepare(argv, change);
     const launched = launch(this.launcher, prepared.plan, {
       stdio: ['ignore', 'pipe', 'pipe'],
+      front: { judge: (question) => this.judge(question), heard: (event) => this.heard.push(event) },
       ...(this.user === undefined ? {} : { user: this.user }),
       ...options,
     });

@@ -17,6 +17,7 @@ import { dirname, join } from 'node:path';
 import { environmentInside, type Ruleset } from '@nd7/policy';
 import { callFilter } from './filter/filter.js';
 import type { Architecture } from './filter/syscalls.js';
+import { encodeNames } from './names/table.js';
 import { RIGHTS, type Plan } from './plan.js';
 import { buildView, type Built, type Shown } from './view/build.js';
 
@@ -33,6 +34,8 @@ export interface SessionInput {
   isRoot: boolean;
   /** What is shown inside in places of its own, read-only, though it lies in what is hidden. */
   shows?: readonly Shown[];
+  /** Whether a supervisor answers the calls that make names. */
+  isObserved?: boolean;
   /** Ports of the session's loopback that the caller serves, and variables that say so inside, whatever the ruleset says of variables. */
   listeners: readonly number[];
   variables: Readonly<Record<string, string>>;
@@ -81,7 +84,7 @@ export function prepare(input: SessionInput): Prepared {
     );
   const made = layOut(ruleset, input.environment['PATH'] ?? '');
   mkdirSync(nd7Home, { recursive: true, mode: 0o700 });
-  const built = buildView(ruleset, [nd7Home], input.shows);
+  const built = buildView(ruleset, [nd7Home], input.shows, input.isObserved);
   const cwd = realpathSync(input.cwd);
   if (built.stateOf(cwd) === 'hidden')
     throw new PrepareError(
@@ -101,10 +104,11 @@ export function prepare(input: SessionInput): Prepared {
     argv: input.argv,
     environment: { ...environmentInside(ruleset.environment, input.environment), ...input.variables },
     listeners: input.listeners,
-    filter: callFilter(architecture, { scoped }),
+    filter: callFilter(architecture, { scoped, observed: input.isObserved === true }),
     view: built.view,
     // What an ordinary user may write there is about its own processes: gdb and browsers do.
     rules: input.isRoot ? built.rules : [...built.rules, { path: '/proc', rights: RIGHTS.writeFile | RIGHTS.truncate }],
+    names: input.isObserved === true ? encodeNames(ruleset, built.found.held) : undefined,
     selfTest: { canary, outside: outsideFolder(ruleset, built) },
   };
   return {

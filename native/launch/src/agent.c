@@ -3,6 +3,7 @@
 #include "launch.h"
 
 #include "kernel.h"
+#include "observe.h"
 
 #include <errno.h>
 #include <linux/capability.h>
@@ -30,17 +31,33 @@ static void drop_capabilities(void) {
   if (syscall(SYS_capset, &header, none) != 0) fail("capabilities", "capset");
 }
 
-static void install_filter(const struct plan *plan) {
+/* With a supervisor the filter asks it; returns the descriptor by which it answers, 0 where there is none. */
+static int install(const struct sock_fprog *program, bool observed) {
+  if (!observed) return (int)syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, program);
+  /* Once it is received, a call is broken off by deadly signals only: nothing is done twice. Kernels before 5.19 do without. */
+  const long fd = syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_NEW_LISTENER | SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV, program);
+  if (fd >= 0 || errno != EINVAL) return (int)fd;
+  return (int)syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_NEW_LISTENER, program);
+}
+
+static void install_filter(const struct plan *plan, int hand) {
   /* The plan's bytes lie anywhere; instructions are aligned. */
   struct sock_filter *instructions = calloc(plan->filter_count, sizeof *instructions);
   if (instructions == NULL) fail("memory", "");
   memcpy(instructions, plan->filter, plan->filter_count * sizeof *instructions);
   const struct sock_fprog program = {.len = (unsigned short)plan->filter_count, .filter = instructions};
-  if (syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &program) != 0) fail("filter", "seccomp");
+  const int listener = install(&program, hand >= 0);
+  if (listener < 0) fail(hand >= 0 ? "observe" : "filter", "seccomp");
   free(instructions);
+  if (hand < 0) return;
+  /* Whoever holds it keeps calls waiting: from here on the supervisor alone. */
+  if (!observe_hand(hand, &listener, 1)) fail("observe", "hand-over");
+  close(listener);
+  close(hand);
 }
 
-_Noreturn void agent_run(const struct plan *plan, const struct targets *targets, int gate) {
+_Noreturn void agent_run(const struct plan *plan, const struct targets *targets, const struct inside *inside) {
+  const int gate = inside->gate;
   /* The launcher outside looks at it before it starts. */
   if (prctl(PR_SET_DUMPABLE, 1, 0, 0, 0) != 0) fail("session", "dumpable");
   sigprocmask(SIG_SETMASK, &original_mask, NULL);
@@ -51,7 +68,7 @@ _Noreturn void agent_run(const struct plan *plan, const struct targets *targets,
   drop_capabilities();
   /* After the mounts, or rules would name what lies beneath them. */
   landlock_apply(plan);
-  install_filter(plan);
+  install_filter(plan, inside->hand);
 
   struct attempt attempts[ATTEMPTS] = {0};
   if ((plan->flags & PLAN_SELFTEST) != 0) selftest_attempts(targets, attempts, true);

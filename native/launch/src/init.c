@@ -1,8 +1,10 @@
 /* Pid 1 of the session: makes the view, starts the agent, reaps, and ends everything when the launcher outside has gone. */
 #define _GNU_SOURCE
 #include "launch.h"
+#include "observe.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <sys/prctl.h>
@@ -50,8 +52,24 @@ static void obey(pid_t agent, int control) {
   if (message.kind == MESSAGE_SIGNAL) kill(agent, message.value);
 }
 
-_Noreturn void init_run(const struct plan *plan, const struct targets *targets, int control, int gate) {
-  view_build(plan);
+/* The supervisor enters from outside: by descriptors, since it finds no path to this process. */
+static void hand_over(const struct plan *plan, int hand, int blank) {
+  const bool has_users = (plan->flags & PLAN_USERNS) != 0;
+  const int spaces[HANDED_MOST] = {
+      [HANDED_MOUNTS] = open("/proc/self/ns/mnt", O_RDONLY | O_CLOEXEC),
+      [HANDED_NETWORK] = open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC),
+      [HANDED_BLANK] = blank,
+      [HANDED_USERS] = has_users ? open("/proc/self/ns/user", O_RDONLY | O_CLOEXEC) : -1,
+  };
+  if (!observe_hand(hand, spaces, has_users ? HANDED_MOST : HANDED_MOST - 1)) fail("observe", "hand-over");
+  for (int i = 0; i < HANDED_MOST; i++)
+    if (spaces[i] >= 0 && i != HANDED_BLANK) close(spaces[i]);
+}
+
+_Noreturn void init_run(const struct plan *plan, const struct targets *targets, const struct inside *inside) {
+  const int blank = view_build(plan), control = inside->control;
+  if (inside->hand >= 0) hand_over(plan, inside->hand, blank);
+  close(blank);
   /* Nobody inside may look into this process; after the maps, which only a dumpable one can write. */
   if (prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) != 0) fail("session", "dumpable");
 
@@ -68,9 +86,10 @@ _Noreturn void init_run(const struct plan *plan, const struct targets *targets, 
   if (agent < 0) fail("agent", "fork");
   if (agent == 0) {
     close(control);
-    agent_run(plan, targets, gate);
+    agent_run(plan, targets, inside);
   }
-  close(gate);
+  close(inside->gate);
+  if (inside->hand >= 0) close(inside->hand);
   struct pollfd p = {.fd = control, .events = POLLIN};
   for (;;) {
     reap(agent, control);

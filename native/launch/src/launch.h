@@ -11,7 +11,7 @@
 /* --- plan.c: bytes to a plan. Touches nothing but memory. --------------------------------------------------- */
 
 #define PLAN_MAGIC "nd7-plan"
-#define PLAN_VERSION 2u
+#define PLAN_VERSION 3u
 #define PLAN_HEADER ((size_t)16)
 #define PLAN_MAX ((size_t)8 << 20)
 
@@ -64,6 +64,8 @@ struct plan {
   size_t filter_count;
   const char *canary;  /* a file that is hidden inside; NULL: none */
   const char *outside; /* a folder that is read-only inside; NULL: none */
+  const unsigned char *names; /* the table of names; NULL: the session has no supervisor */
+  size_t names_length;
   uint16_t ports[16];  /* listeners on the session's loopback that are handed out on PLAN_CHANNEL */
   size_t port_count;
 };
@@ -88,7 +90,8 @@ _Noreturn void fail(const char *step, const char *what);
 
 /* --- view.c: the mount namespace ---------------------------------------------------------------------------- */
 
-void view_build(const struct plan *plan);
+/* Returns a descriptor (O_PATH) of the empty file that lies over hidden ones. */
+int view_build(const struct plan *plan);
 
 /* --- devices.c: /dev ---------------------------------------------------------------------------------------- */
 
@@ -132,12 +135,17 @@ struct message {
 };
 int64_t now_ns(void);
 struct targets;
-_Noreturn void init_run(const struct plan *plan, const struct targets *targets, int control, int gate);
+/* What the first process of a session holds. */
+struct inside {
+  int control, gate;
+  int hand; /* to the supervisor; -1: none */
+};
+_Noreturn void init_run(const struct plan *plan, const struct targets *targets, const struct inside *inside);
 
 /* --- agent.c ------------------------------------------------------------------------------------------------ */
 
 /* Confines this process and executes the plan's program. `gate`: what the self-test met goes out, the word to start comes in. */
-_Noreturn void agent_run(const struct plan *plan, const struct targets *targets, int gate);
+_Noreturn void agent_run(const struct plan *plan, const struct targets *targets, const struct inside *inside);
 
 /* --- landlock.c --------------------------------------------------------------------------------------------- */
 
@@ -153,12 +161,13 @@ struct targets {
   char abstract_name[32];
   pid_t launcher;
   const char *canary, *outside;
+  const char *late; /* where names are made that only the supervisor refuses; NULL: there is none */
 };
 struct attempt {
   char name[24];
   int32_t error; /* errno of the attempt, 0: it succeeded, -1: not tried */
 };
-#define ATTEMPTS 12
+#define ATTEMPTS 13
 
 void targets_open(struct targets *targets, const struct plan *plan);
 /* What the agent tries inside, and the launcher outside (`inside` false), where each should succeed. */
@@ -182,6 +191,7 @@ struct session {
   const struct attempt *outside;
   pid_t init, front;
   int control, gate, signals;
+  int observe; /* the supervisor's end is its life; -1: there is none */
 };
 extern sigset_t original_mask;
 

@@ -3,6 +3,7 @@
 #include "launch.h"
 
 #include "kernel.h"
+#include "observe.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -41,14 +42,13 @@ static unsigned char *read_plan(int fd, size_t *length) {
 }
 
 /* The first process of the session lives as long as it does: it keeps nothing that the front happened to have open. */
-static void close_others(int plan, bool has_channel) {
-  unsigned from = 3;
-  const int first = has_channel && PLAN_CHANNEL < plan ? PLAN_CHANNEL : plan, second = has_channel && PLAN_CHANNEL > plan ? PLAN_CHANNEL : plan;
-  const int kept[] = {first, second};
-  for (size_t i = 0; i < 2; i++) {
-    const unsigned keep = (unsigned)kept[i];
-    if (keep > from && syscall(NR_CLOSE_RANGE, from, keep - 1, 0) != 0) fail("descriptors", "close_range");
-    if (keep >= from) from = keep + 1;
+static void close_others(int plan, bool has_listeners, bool is_observed) {
+  for (int fd = 3; fd <= OBSERVE_CHANNEL; fd++)
+    if (fd != plan && !(fd == PLAN_CHANNEL && has_listeners) && !(fd == OBSERVE_CHANNEL && is_observed)) close(fd);
+  unsigned from = OBSERVE_CHANNEL + 1;
+  if (plan >= (int)from) {
+    if (plan > (int)from && syscall(NR_CLOSE_RANGE, from, (unsigned)plan - 1, 0) != 0) fail("descriptors", "close_range");
+    from = (unsigned)plan + 1;
   }
   if (syscall(NR_CLOSE_RANGE, from, ~0u, 0) != 0) fail("descriptors", "close_range");
 }
@@ -61,6 +61,12 @@ static void refuse_folders(void) {
       errno = 0;
       fail("streams", "one of the three standard streams is a folder");
     }
+}
+
+/* A channel that Node made, and that nothing which is executed inherits. */
+static bool is_channel(int fd) {
+  struct stat s;
+  return fstat(fd, &s) == 0 && S_ISSOCK(s.st_mode) && fcntl(fd, F_SETFD, FD_CLOEXEC) == 0;
 }
 
 static void pair(int ends[2]) {
@@ -92,10 +98,12 @@ int main(int argc, char **argv) {
   const char *wrong = plan_parse(bytes, length, &plan);
   if (wrong != NULL) refuse_plan(wrong);
 
-  if (plan.port_count > 0 && (fstat(PLAN_CHANNEL, &s) != 0 || !S_ISSOCK(s.st_mode) || fcntl(PLAN_CHANNEL, F_SETFD, FD_CLOEXEC) != 0)) fail("listeners", "there is no channel to hand them out on");
+  const bool is_observed = plan.names != NULL;
+  if (plan.port_count > 0 && !is_channel(PLAN_CHANNEL)) fail("listeners", "there is no channel to hand them out on");
+  if (is_observed && !is_channel(OBSERVE_CHANNEL)) fail("observe", "there is no channel to its front");
 
   refuse_folders();
-  close_others(fd, plan.port_count > 0);
+  close_others(fd, plan.port_count > 0, is_observed);
 
   struct targets targets = {0};
   struct attempt outside[ATTEMPTS] = {0};
@@ -103,12 +111,27 @@ int main(int argc, char **argv) {
     targets_open(&targets, &plan);
     selftest_control(&targets, outside);
   }
-  int control[2], gate[2];
+  int control[2], gate[2], life[2] = {-1, -1}, hand[2] = {-1, -1};
+  if (is_observed) {
+    pair(life);
+    pair(hand);
+    const pid_t supervisor = fork();
+    if (supervisor < 0) fail("observe", "fork");
+    if (supervisor == 0) {
+      close(life[0]);
+      close(hand[1]);
+      if (plan.port_count > 0) close(PLAN_CHANNEL);
+      observe_run(&plan, life[1], hand[0]);
+    }
+    close(life[1]);
+    close(hand[0]);
+    close(OBSERVE_CHANNEL);
+  }
   pair(control);
   pair(gate);
   const int yes = 1;
   if (setsockopt(gate[0], SOL_SOCKET, SO_PASSCRED, &yes, sizeof yes) != 0) fail("session", "SO_PASSCRED");
-  struct session session = {.plan = &plan, .targets = &targets, .outside = outside, .front = getppid(), .control = control[0], .gate = gate[0], .signals = session_signals()};
+  struct session session = {.plan = &plan, .targets = &targets, .outside = outside, .front = getppid(), .control = control[0], .gate = gate[0], .observe = life[0], .signals = session_signals()};
   const uid_t uid = geteuid();
   const gid_t gid = getegid();
   session.init = namespaces_enter(plan.flags);
@@ -117,12 +140,15 @@ int main(int argc, char **argv) {
     close(control[0]);
     close(gate[0]);
     close(session.signals);
+    if (is_observed) close(life[0]);
     namespaces_settle(plan.flags, uid, gid);
     listeners_hand_out(&plan);
-    init_run(&plan, &targets, control[1], gate[1]);
+    const struct inside inside = {.control = control[1], .gate = gate[1], .hand = hand[1]};
+    init_run(&plan, &targets, &inside);
   }
   close(control[1]);
   close(gate[1]);
+  if (is_observed) close(hand[1]);
   if (plan.port_count > 0) close(PLAN_CHANNEL);
   session_follow(&session);
 }

@@ -15,6 +15,7 @@ enum record {
   OUTSIDE = 8,
   RIGHTS = 9,
   LISTEN = 10,
+  NAMES = 11,
   WRITABLE = 16,
   SHOW = 17,
   COVER = 18,
@@ -132,6 +133,11 @@ static const char *take(struct plan *plan, struct counts *seen, uint32_t type, c
     case LISTEN:
       if (length != 4 || u32(body) == 0 || u32(body) > 65535 || plan->port_count == sizeof plan->ports / sizeof *plan->ports) return "a listener has no port, or there are too many";
       plan->ports[plan->port_count++] = (uint16_t)u32(body);
+      return NULL;
+    case NAMES:
+      if (plan->names != NULL || length == 0) return "the table of names is empty or there twice";
+      plan->names = body;
+      plan->names_length = length;
       return NULL;
     case WRITABLE:
     case SHOW:

@@ -29,7 +29,7 @@ static void try_namespaces(const char *name, uint32_t flags) {
     if (init == 0) {
       namespaces_settle(flags, uid, gid);
       struct plan plan = {.flags = flags};
-      view_build(&plan);
+      close(view_build(&plan));
       dprintf(ends[1], "ok\n");
       _exit(0);
     }

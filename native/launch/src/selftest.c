@@ -3,6 +3,7 @@
 #include "launch.h"
 
 #include "kernel.h"
+#include "observe.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -20,8 +21,8 @@
 /* Not tried: the pid is one that the session itself may have. */
 #define NOT_TRIED (-1)
 
-enum row { READ_HIDDEN, WRITE_OUTSIDE, MODE_OUTSIDE, TCP, UDP, ABSTRACT, SIGNAL, INSPECT, NAMESPACE, TERMINAL, URING, DESCRIPTORS };
-static const char *const NAMES[ATTEMPTS] = {"read-hidden", "write-outside", "mode-outside", "tcp", "udp", "abstract-socket", "signal", "inspect", "new-namespace", "terminal-input", "io-uring", "descriptors"};
+enum row { READ_HIDDEN, WRITE_OUTSIDE, MODE_OUTSIDE, TCP, UDP, ABSTRACT, SIGNAL, INSPECT, NAMESPACE, TERMINAL, URING, DESCRIPTORS, LATE_NAME };
+static const char *const NAMES[ATTEMPTS] = {"read-hidden", "write-outside", "mode-outside", "tcp", "udp", "abstract-socket", "signal", "inspect", "new-namespace", "terminal-input", "io-uring", "descriptors", "late-name"};
 
 static struct sockaddr_in loopback(uint16_t port) {
   const struct sockaddr_in to = {.sin_family = AF_INET, .sin_port = htons(port), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
@@ -47,7 +48,7 @@ static int listener(int type, uint16_t *port) {
 }
 
 void targets_open(struct targets *targets, const struct plan *plan) {
-  *targets = (struct targets){.launcher = getpid(), .canary = plan->canary, .outside = plan->outside};
+  *targets = (struct targets){.launcher = getpid(), .canary = plan->canary, .outside = plan->outside, .late = plan->names != NULL ? plan->cwd : NULL};
   targets->tcp = listener(SOCK_STREAM, &targets->tcp_port);
   targets->udp = listener(SOCK_DGRAM, &targets->udp_port);
   uint64_t random = 0;
@@ -72,6 +73,17 @@ static int try_open(const char *path, int flags) {
 static int try_write(const char *folder, pid_t launcher) {
   char path[PATH_MAX + 32];
   snprintf(path, sizeof path, "%s/.nd7-%d", folder, launcher);
+  const int error = try_open(path, O_WRONLY | O_CREAT | O_EXCL);
+  if (error == 0) unlink(path);
+  return error;
+}
+
+/* A name that nothing but the supervisor refuses, in a folder that can be written in; outside nothing is made. */
+static int try_late(const char *folder, bool inside) {
+  char path[PATH_MAX + 32];
+  if (folder == NULL) return NOT_TRIED;
+  if (!inside) return error_of(access(folder, W_OK));
+  snprintf(path, sizeof path, "%s/" OWN_PREFIX "self-test", folder);
   const int error = try_open(path, O_WRONLY | O_CREAT | O_EXCL);
   if (error == 0) unlink(path);
   return error;
@@ -124,6 +136,7 @@ void selftest_attempts(const struct targets *t, struct attempt *attempts, bool i
   /* Without an argument neither call can do anything, but the kernel says how far it came. */
   result[TERMINAL] = error_of(ioctl(STDIN_FILENO, TIOCSTI, NULL));
   result[URING] = error_of(syscall(NR_IO_URING_SETUP, 1, NULL));
+  result[LATE_NAME] = try_late(t->late, inside);
   result[DESCRIPTORS] = inside ? try_descriptors() : 0;
 
   for (int i = 0; i < ATTEMPTS; i++) {
@@ -152,6 +165,7 @@ bool selftest_judge(const struct targets *targets, const struct attempt *inside,
   bool held = true;
   const bool datagram = arrived(targets->udp);
   for (int i = 0; i < ATTEMPTS; i++) {
+    if (i == LATE_NAME && targets->late == NULL) continue;
     /* A datagram is lost without a word: only its arrival counts. */
     const bool broken = i == UDP ? datagram : came_through(inside[i].error);
     const bool shown = came_through(outside[i].error) && inside[i].error != NOT_TRIED;

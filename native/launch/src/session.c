@@ -121,6 +121,14 @@ static void await_front(struct session *session, int front) {
   if (front >= 0 && (n != 1 || word != 'g')) refuse(session, "session", "its front has gone");
 }
 
+/* The supervisor answers calls from now on. One that failed has said why. */
+static void await_supervisor(struct session *session) {
+  char word = 0;
+  ssize_t n = 1;
+  while (session->observe >= 0 && (n = recv(session->observe, &word, 1, 0)) < 0 && errno == EINTR) continue;
+  if (session->observe >= 0 && (n != 1 || word != 'r')) refuse(session, "observe", "the supervisor has ended");
+}
+
 _Noreturn void session_follow(struct session *session) {
   /* A report that nobody reads any more forgets the descriptor, and its end has still to be seen. */
   const int front = report_fd;
@@ -130,6 +138,7 @@ _Noreturn void session_follow(struct session *session) {
     gone(session);
     _exit(125); /* what failed has said so itself */
   }
+  await_supervisor(session);
   const bool checked = agent_checked(agent, session->plan->flags);
   const bool held = (session->plan->flags & PLAN_SELFTEST) == 0 || selftest_judge(session->targets, inside, session->outside);
   if (!checked || !held) refuse(session, "self-test", "the boundary let something through");
@@ -140,9 +149,9 @@ _Noreturn void session_follow(struct session *session) {
   session->gate = -1;
 
   int64_t continued = 0;
-  struct pollfd polled[] = {{.fd = session->signals, .events = POLLIN}, {.fd = session->control, .events = POLLIN}, {.fd = front, .events = 0}};
+  struct pollfd polled[] = {{.fd = session->signals, .events = POLLIN}, {.fd = session->control, .events = POLLIN}, {.fd = front, .events = 0}, {.fd = session->observe, .events = 0}};
   for (;;) {
-    if (poll(polled, 3, -1) < 0) continue;
+    if (poll(polled, 4, -1) < 0) continue;
     /* Signals first: whether a stop is past depends on them. */
     if (polled[0].revents != 0 && read_signals(session, agent)) continued = now_ns();
     if (polled[1].revents != 0) {
@@ -158,5 +167,6 @@ _Noreturn void session_follow(struct session *session) {
       }
     }
     if ((polled[2].revents & (POLLHUP | POLLERR)) != 0) refuse(session, "session", "its front has gone");
+    if ((polled[3].revents & (POLLHUP | POLLERR)) != 0) refuse(session, "observe", "the supervisor was killed");
   }
 }

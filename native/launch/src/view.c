@@ -33,8 +33,8 @@ static struct blanks blanks_make(void) {
 static void cover(const struct blanks *blanks, const char *path) {
   const int place = path_open(path);
   struct stat s;
-  /* What has gone since the plan was made needs no cover. */
-  if (place < 0 && errno == ENOENT) return;
+  /* What has gone since the plan was made needs no cover; nor does what this user, who is the program inside, cannot reach. */
+  if (place < 0 && (errno == ENOENT || errno == EACCES)) return;
   if (place < 0 || fstat(place, &s) != 0) fail("view", path);
   close(place);
   if (S_ISLNK(s.st_mode)) {
@@ -65,7 +65,7 @@ static int place(const struct plan_mount *mount, int taken, const struct blanks 
   return -1;
 }
 
-void view_build(const struct plan *plan) {
+int view_build(const struct plan *plan) {
   /* A mount that is made outside later must not appear here, writable; none of ours may go out. */
   if (mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) != 0) fail("mounts", "/");
 
@@ -93,6 +93,6 @@ void view_build(const struct plan *plan) {
     close(taken[i]);
   }
   close(blanks.folder);
-  close(blanks.file);
   free(taken);
+  return blanks.file;
 }

@@ -86,7 +86,8 @@ static void make(struct buffer *plan) {
     const char *path = some_path();
     unsigned char rule[64] = {(unsigned char)roll(3)};
     const unsigned char port[] = {(unsigned char)roll(256), (unsigned char)roll(256), (unsigned char)(roll(8) == 0), 0};
-    switch (roll(7)) {
+    switch (roll(8)) {
+      case 7: record(plan, 11, path, roll(8) == 0 ? 0 : strlen(path) + 1); break;
       case 6: record(plan, 10, port, roll(8) == 0 ? 3 : 4); break;
       case 0: record(plan, 4, "-c\0x", roll(5)); break;
       case 1: record(plan, 5, "A=b\0", roll(5)); break;
@@ -121,6 +122,7 @@ static void judge(const struct plan *plan) {
   }
   for (size_t i = 0; i < plan->rule_count; i++) check(plain(plan->rules[i].path) && plan->rules[i].rights != 0, "a rule");
   for (size_t i = 0; i < plan->port_count; i++) check(plan->ports[i] != 0, "a port");
+  check(plan->names == NULL || plan->names_length > 0, "an empty table");
   check(plan->port_count <= 16, "too many ports");
   for (size_t i = 0; plan->envp[i] != NULL; i++) check(strchr(plan->envp[i], '=') > plan->envp[i], "a variable");
 }

@@ -47,7 +47,7 @@ const record = (type: number, ...body: (Buffer | string)[]): Buffer => {
 const allow = Buffer.from([6, 0, 0, 0, 0, 0, 0xff, 0x7f]);
 /** The records of a plan that is whole: flags, Landlock, folder, program, filter. */
 const whole = [record(1, u32(0)), record(2, u32(1)), record(3, '/\0'), record(4, 'true\0'), record(6, allow)];
-const plan = (records: Buffer[], { version = 2, size = 0, magic = 'nd7-plan' } = {}): Buffer => {
+const plan = (records: Buffer[], { version = 3, size = 0, magic = 'nd7-plan' } = {}): Buffer => {
   const body = Buffer.concat(records);
   return Buffer.concat([Buffer.from(magic), u32(version, 16 + body.length + size), body]);
 };
@@ -57,8 +57,14 @@ it('compiles without a warning, also with the sanitizers', () => {
   expect([built.status, built.stderr]).toEqual([0, '']);
 });
 
-it.each([1, 2, 3, Math.floor(Math.random() * 2 ** 31)])('the parser stands random plans, seed %i', (seed) => {
-  const fuzz = spawnSync(join(folder, 'build/fuzz'), [String(seed), '40000'], { encoding: 'utf8', timeout: 100_000 });
+it.each([
+  ['fuzz', 1],
+  ['fuzz', 2],
+  ['fuzz', Math.floor(Math.random() * 2 ** 31)],
+  ['observe-fuzz', 1],
+  ['observe-fuzz', Math.floor(Math.random() * 2 ** 31)],
+])('what is read stands random bytes: %s, seed %i', (name, seed) => {
+  const fuzz = spawnSync(join(folder, 'build', name), [String(seed), '40000'], { encoding: 'utf8', timeout: 100_000 });
   expect([seed, fuzz.status, fuzz.stderr]).toEqual([seed, 0, '']);
 });
 
@@ -95,6 +101,9 @@ describe.each(builds)('%s', (_name, launcher) => {
     ['a listener on no port', plan([...whole, record(10, u32(0))]), 'no port'],
     ['more listeners than it makes', plan([...whole, ...Array<Buffer>(17).fill(record(10, u32(80)))]), 'too many'],
     ['listeners without a channel', plan([...whole, record(10, u32(80))]), 'no channel'],
+    ['an empty table of names', plan([...whole, record(11)]), 'table of names'],
+    ['a table of names twice', plan([...whole, record(11, 'x'), record(11, 'x')]), 'table of names'],
+    ['a table without a channel', plan([...whole, record(11, 'x')]), 'no channel to its front'],
     ['a self-test without a canary', without(0, record(1, u32(8))), 'self-test'],
   ])('refuses %s', (_what, bytes, said) => {
     const { code, stderr } = run(launcher, bytes);

@@ -4,6 +4,7 @@ import { allowedCalls, refusedCalls, type Architecture } from './syscalls.js';
 /** Numbers of errno that the filter answers with; the same on both architectures. */
 const ERRNO = { EPERM: 1, EACCES: 13, EBUSY: 16, ENOSYS: 38, EOPNOTSUPP: 95, EAFNOSUPPORT: 97 } as const;
 const ALLOW = give(0x7fff_0000); // SECCOMP_RET_ALLOW
+const ASK = give(0x7fc0_0000); // SECCOMP_RET_USER_NOTIF
 const refuse = (error: keyof typeof ERRNO): Code => give(0x0005_0000 | ERRNO[error]); // SECCOMP_RET_ERRNO
 
 // Offsets into struct seccomp_data; both architectures are little-endian, so the low half of an argument comes first. The kernel's own
@@ -28,6 +29,9 @@ const PR_SET_PTRACER = 0x5961_6d61;
 const F_SETLEASE = 1024;
 const F_NOTIFY = 1026;
 const [S_IFMT, S_IFCHR, S_IFBLK] = [0o170000, 0o020000, 0o060000];
+/** O_WRONLY, O_RDWR, O_CREAT, O_TRUNC, __O_TMPFILE; O_PATH, with which they mean nothing. The same on both architectures. */
+const OPENS_TO_WRITE = 0o1 | 0o2 | 0o100 | 0o1000 | 0o20000000;
+const O_PATH = 0o10000000;
 const SECCOMP_SET_MODE_FILTER = 1;
 const SECCOMP_FILTER_FLAG_NEW_LISTENER = 8;
 const [AF_UNIX, AF_INET, AF_INET6, AF_NETLINK] = [1, 2, 10, 16];
@@ -43,8 +47,8 @@ const oneOf = (values: readonly number[], yes: Code, no: Code): Code =>
 const withoutBits = (index: number, bits: number, error: keyof typeof ERRNO): Code =>
   load(argument(index), when('hasBits', bits, refuse(error), ALLOW));
 
-const noDevices = (mode: number): Code =>
-  load(argument(mode), keep(S_IFMT, oneOf([S_IFCHR, S_IFBLK], refuse('EPERM'), ALLOW)));
+const noDevices = (mode: number, otherwise: Code): Code =>
+  load(argument(mode), keep(S_IFMT, oneOf([S_IFCHR, S_IFBLK], refuse('EPERM'), otherwise)));
 
 /**
  * Sockets: unix streams and packets; IPv4 and IPv6 with TCP, and UDP, which reaches nobody in a network namespace that has a loopback
@@ -98,14 +102,41 @@ const BY_ARGUMENT: Readonly<Record<string, () => Code>> = {
   sendmmsg: () => withoutBits(3, MSG_FASTOPEN, 'EOPNOTSUPP'),
   prctl: () => load(argument(0), oneOf([PR_SET_MM, PR_SET_PTRACER], refuse('EPERM'), ALLOW)),
   fcntl: () => load(argument(1), oneOf([F_SETLEASE, F_NOTIFY], refuse('EPERM'), ALLOW)),
-  mknod: () => noDevices(1),
-  mknodat: () => noDevices(2),
+  mknod: () => noDevices(1, ALLOW),
+  mknodat: () => noDevices(2, ALLOW),
   // One notifier a tree is the kernel's own rule, and it says EBUSY: the same where no notifier of ours runs.
   seccomp: () =>
     load(
       argument(0),
       when('equal', SECCOMP_SET_MODE_FILTER, withoutBits(1, SECCOMP_FILTER_FLAG_NEW_LISTENER, 'EBUSY'), ALLOW),
     ),
+};
+
+const opensToWrite = (flags: number): Code =>
+  load(argument(flags), when('hasBits', O_PATH, ALLOW, when('hasBits', OPENS_TO_WRITE, ASK, ALLOW)));
+
+/**
+ * What a supervisor answers: every call that makes or moves a name or opens a file for writing. Calls whose arguments no filter can read are
+ * not there (programs fall back to older ones); nor is Landlock, whose domains the supervisor, which carries calls out, could not be in.
+ */
+const OBSERVED: Readonly<Record<string, () => Code>> = {
+  open: () => opensToWrite(1),
+  openat: () => opensToWrite(2),
+  openat2: () => refuse('ENOSYS'),
+  ...Object.fromEntries(
+    [
+      ...['creat', 'mkdir', 'mkdirat', 'symlink', 'symlinkat', 'link', 'linkat', 'rename', 'renameat', 'renameat2'],
+      ...['truncate', 'umask'],
+    ].map((name) => [name, () => ASK]),
+  ),
+  mknod: () => noDevices(1, ASK),
+  mknodat: () => noDevices(2, ASK),
+  ...Object.fromEntries(
+    ['landlock_create_ruleset', 'landlock_add_rule', 'landlock_restrict_self'].map((name) => [
+      name,
+      () => refuse('ENOSYS'),
+    ]),
+  ),
 };
 
 /** kill(0) reaches the whole process group, also those of it that are outside of the pid namespace: nd7, and what a shell runs beside it. */
@@ -144,10 +175,14 @@ function search(of: readonly Run[]): Code {
  * The filter of tier T1, as instructions of classic BPF: only calls that are listed pass, some of them only with certain arguments. Known
  * ones that are not listed are EPERM, unknown and newer ones, io_uring and clone3 (whose flags no filter can read) ENOSYS: programs fall
  * back from that. Other architectures and x32 get ENOSYS for everything. `scoped`: Landlock keeps signals inside
- * (version 6); else those to the own process group are refused.
+ * (version 6); else those to the own process group are refused. `observed`: a supervisor answers what `OBSERVED` says.
  */
-export function callFilter(architecture: Architecture, { scoped }: { scoped: boolean }): Uint8Array {
-  const calls = search(runs(architecture, scoped ? BY_ARGUMENT : { ...BY_ARGUMENT, kill: noGroupSignal }));
+export function callFilter(
+  architecture: Architecture,
+  { scoped, observed = false }: { scoped: boolean; observed?: boolean },
+): Uint8Array {
+  const byArgument = { ...BY_ARGUMENT, ...(scoped ? {} : { kill: noGroupSignal }), ...(observed ? OBSERVED : {}) };
+  const calls = search(runs(architecture, byArgument));
   const native = architecture === 'x86_64' ? when('atLeast', X32, refuse('ENOSYS'), calls) : calls;
   return assemble(load(ARCHITECTURE, when('equal', AUDIT_ARCH[architecture], load(NUMBER, native), refuse('ENOSYS'))));
 }

@@ -1,0 +1,193 @@
+import type { Duplex } from 'node:stream';
+import type { Supervised } from './manifest.js';
+
+/** What the supervisor was asked for; the numbers of docs/protocol/observe.md. */
+export const CALLS = {
+  1: 'open',
+  2: 'mkdir',
+  3: 'mknod',
+  4: 'symlink',
+  5: 'link',
+  6: 'rename',
+  7: 'rename-away',
+  9: 'truncate',
+} as const;
+
+/** A call that the table of names speaks of. */
+export interface Observed {
+  call: (typeof CALLS)[keyof typeof CALLS];
+  /** Which of the ruleset's leaves or masks; undefined where no rule of it decided. */
+  rule: { kind: 'leaf' | 'mask'; index: number } | undefined;
+  /** Real path of the name. */
+  path: string;
+  /** Pid outside. */
+  pid: number;
+  /** Name of the program as the kernel has it (15 bytes). */
+  program: string;
+}
+
+export interface ObservedEvent extends Observed {
+  /** `recorded`: it was done. `masked`: it was done, and the name cannot be read any more. */
+  verdict: 'refused' | 'recorded' | 'masked';
+}
+
+/** A mediated name is to get a content. What is answered holds for these bytes and no others. */
+export interface Question extends Observed {
+  /** Undefined where the name is not there. */
+  before: Uint8Array | undefined;
+  after: Uint8Array;
+}
+
+export interface Answer {
+  allow: boolean;
+  /** Written in place of what was asked. */
+  content?: Uint8Array;
+}
+
+/** Who a session's supervisor speaks to. */
+export interface Front {
+  judge(question: Question): Promise<Answer>;
+  heard(event: ObservedEvent): void;
+  /** So many events were not told, since there were too many. */
+  dropped?(count: number): void;
+}
+
+/** Frames are as long as two contents of 16 MiB. */
+const MAX = 33 << 20;
+const KIND = { ready: 1, event: 2, ask: 3, dropped: 5 } as const;
+const FACT = { sockets: 1, masks: 4 } as const;
+const VERDICTS = { 1: 'refused', 2: 'recorded', 3: 'masked' } as const;
+const NO_RULE = 0xffff_ffff;
+const IS_MASK = 0x8000_0000;
+const EACCES = 13;
+
+/** What came was no frame: the session ends. */
+class FrameError extends Error {}
+
+/** The front's end of the channel. A frame that is wrong closes it, which ends the session; so does a front that does not answer. */
+export class Supervision {
+  #parts: Buffer[] = [];
+  #length = 0;
+  /** Resolves once the supervisor answers calls; undefined where it never came to that. */
+  readonly ready: Promise<Supervised | undefined>;
+  #isReady: (facts: Supervised | undefined) => void = () => undefined;
+
+  constructor(
+    private readonly channel: Duplex,
+    private readonly front: Front | undefined,
+  ) {
+    channel.on('data', (bytes: Buffer) => this.#take(bytes));
+    channel.on('error', () => undefined);
+    this.ready = new Promise((done) => (this.#isReady = done));
+    channel.on('close', () => this.#isReady(undefined));
+  }
+
+  #take(bytes: Buffer): void {
+    this.#parts.push(bytes);
+    this.#length += bytes.length;
+    try {
+      while (this.#length >= 4) {
+        const head = this.#gather(4);
+        const length = head.readUInt32LE(0);
+        if (length < 8 || length > MAX) throw new FrameError('a frame of no such length');
+        if (this.#length < 4 + length) return;
+        const frame = this.#gather(4 + length);
+        this.#parts = [frame.subarray(4 + length)];
+        this.#length -= 4 + length;
+        this.#read(new Reader(frame.subarray(4, 4 + length)));
+      }
+    } catch (error) {
+      if (!(error instanceof FrameError)) throw error;
+      this.channel.destroy();
+    }
+  }
+
+  /** The first bytes in one piece: put together only when there are as many as are needed. */
+  #gather(length: number): Buffer {
+    if ((this.#parts[0]?.length ?? 0) < length) this.#parts = [Buffer.concat(this.#parts)];
+    return this.#parts[0] as Buffer;
+  }
+
+  #read(frame: Reader): void {
+    const kind = frame.number();
+    const id = frame.number();
+    if (kind === KIND.event) {
+      const verdict = VERDICTS[frame.number() as keyof typeof VERDICTS];
+      if (verdict === undefined) throw new FrameError('no verdict');
+      this.front?.heard({ verdict, ...frame.observed() });
+    } else if (kind === KIND.ask) {
+      frame.number();
+      const observed = frame.observed();
+      const isThere = frame.number() === 1;
+      const before = frame.bytes();
+      void this.#ask(id, { ...observed, before: isThere ? before : undefined, after: frame.bytes() });
+    } else if (kind === KIND.dropped) {
+      this.front?.dropped?.(frame.number());
+    } else if (kind === KIND.ready) {
+      const facts = frame.number();
+      this.#isReady({ sockets: (facts & FACT.sockets) !== 0, masks: (facts & FACT.masks) !== 0 });
+    } else {
+      throw new FrameError('no such frame');
+    }
+  }
+
+  async #ask(id: number, question: Question): Promise<void> {
+    const refused: Answer = { allow: false };
+    // A judge that fails has not allowed anything.
+    const answer = await (this.front?.judge(question) ?? Promise.resolve(refused)).catch(() => refused);
+    const content = answer.allow ? answer.content : undefined;
+    const head = Buffer.alloc(24);
+    [
+      20 + (content?.length ?? 0),
+      1,
+      id,
+      answer.allow ? 0 : EACCES,
+      content === undefined ? 0 : 1,
+      content?.length ?? 0,
+    ].forEach((value, i) => head.writeUInt32LE(value, 4 * i));
+    this.channel.write(content === undefined ? head : Buffer.concat([head, content]));
+  }
+}
+
+class Reader {
+  #at = 0;
+
+  constructor(private readonly frame: Buffer) {}
+
+  number(): number {
+    if (this.frame.length - this.#at < 4) throw new FrameError('cut short');
+    this.#at += 4;
+    return this.frame.readUInt32LE(this.#at - 4);
+  }
+
+  bytes(): Buffer {
+    const length = this.number();
+    if (this.frame.length - this.#at < length) throw new FrameError('cut short');
+    this.#at += length;
+    return this.frame.subarray(this.#at - length, this.#at);
+  }
+
+  #text(): string {
+    const end = this.frame.indexOf(0, this.#at);
+    if (end < 0) throw new FrameError('a text without an end');
+    const text = this.frame.toString('utf8', this.#at, end);
+    this.#at = end + 1;
+    return text;
+  }
+
+  /** The rest of an event behind its verdict. */
+  observed(): Observed {
+    const call = CALLS[this.number() as keyof typeof CALLS];
+    if (call === undefined) throw new FrameError('no such call');
+    // The errno, which the verdict says already.
+    this.number();
+    const rule = this.number();
+    const pid = this.number();
+    return { call, rule: ruleOf(rule), pid, path: this.#text(), program: this.#text() };
+  }
+}
+
+function ruleOf(number: number): Observed['rule'] {
+  if (number === NO_RULE) return undefined;
+  return number < IS_MASK ? { kind: 'leaf', index: number } : { kind: 'mask', index: number - IS_MASK };
+}

@@ -1,0 +1,129 @@
+/* Names whose content decides: the front reads what is to stand there, and exactly that is written, into a file that nobody else has open. */
+#define _GNU_SOURCE
+#include "observe.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define CONTENT_MAX ((size_t)16 << 20)
+
+struct content {
+  unsigned char *bytes;
+  size_t length;
+  struct stat stat;
+};
+
+static void content_free(struct content *content) { free(content->bytes); }
+
+/* Reads a regular file whole, once. */
+static int content_read(int folder, const char *name, struct content *content) {
+  *content = (struct content){.bytes = NULL};
+  const int fd = openat(folder, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+  if (fd < 0) return errno;
+  int error = fstat(fd, &content->stat) != 0 ? errno : !S_ISREG(content->stat.st_mode) || (uint64_t)content->stat.st_size > CONTENT_MAX ? EACCES : 0;
+  size_t room = (size_t)content->stat.st_size + 1;
+  if (error == 0 && (content->bytes = malloc(room)) == NULL) error = ENOMEM;
+  while (error == 0) {
+    const ssize_t n = read(fd, content->bytes + content->length, room - content->length);
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) error = errno;
+    if (n <= 0) break;
+    content->length += (size_t)n;
+    if (content->length < room) continue;
+    /* It grows while it is read. */
+    unsigned char *more = room > CONTENT_MAX ? NULL : realloc(content->bytes, room * 2);
+    if (more == NULL) {
+      error = EACCES;
+    } else {
+      content->bytes = more;
+      room *= 2;
+    }
+  }
+  close(fd);
+  return error;
+}
+
+static int write_all(int fd, const unsigned char *bytes, size_t length) {
+  while (length > 0) {
+    const ssize_t n = write(fd, bytes, length);
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) return errno;
+    bytes += n;
+    length -= (size_t)n;
+  }
+  return 0;
+}
+
+/* Puts a fresh file in the place of a name. Its own name until then begins as no call of the session may begin one. */
+static int install(const struct place *to, const unsigned char *bytes, size_t length, mode_t mode) {
+  char name[48];
+  uint64_t random[2];
+  if (getrandom(random, sizeof random, 0) != (ssize_t)sizeof random) return EIO;
+  snprintf(name, sizeof name, OWN_PREFIX "%016llx%016llx", (unsigned long long)random[0], (unsigned long long)random[1]);
+  const int fd = openat(to->folder, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+  if (fd < 0) return errno;
+  int error = write_all(fd, bytes, length);
+  if (error == 0 && fchmod(fd, mode) != 0) error = errno;
+  close(fd);
+  if (error == 0 && renameat(to->folder, name, to->folder, to->name) != 0) error = errno;
+  if (error != 0) unlinkat(to->folder, name, 0);
+  return error;
+}
+
+/* Removes what was renamed, if it is still what was read. */
+static void take_away(const struct place *from, const struct stat *read) {
+  struct stat now;
+  if (fstatat(from->folder, from->name, &now, AT_SYMLINK_NOFOLLOW) == 0 && now.st_ino == read->st_ino && now.st_dev == read->st_dev)
+    unlinkat(from->folder, from->name, 0);
+}
+
+/* Whether a place still has the path that the front was asked about. Under the lock. */
+static bool still_at(struct place *place) {
+  char path[2 * PATH_MAX];
+  size_t length;
+  if (path_of(place->folder, path, PATH_MAX, &length) != 0) return false;
+  if (length > 1) path[length++] = '/';
+  return length + place->name_length == place->path_length && memcmp(path, place->path, length) == 0;
+}
+
+int mediate_rename(const struct call *call, struct place *from, struct place *to, const struct rule *rule) {
+  struct content after, before = {.bytes = NULL};
+  unsigned char *given = NULL;
+  size_t given_length = 0;
+  if (from->has_slash || to->has_slash) return ENOTDIR;
+  int error = content_read(from->folder, from->name, &after);
+  bool is_there = false;
+  if (error == 0) {
+    const int unread = content_read(to->folder, to->name, &before);
+    is_there = unread == 0;
+    if (unread != 0 && unread != ENOENT) error = EACCES;
+  }
+  if (error == 0) {
+    const struct question question = {.what = CALL_RENAME_TO,
+                                      .rule = rule->index,
+                                      .path = to->path,
+                                      .is_there = is_there,
+                                      .before = before.bytes,
+                                      .before_length = before.length,
+                                      .after = after.bytes,
+                                      .after_length = after.length};
+    error = channel_ask(call, &question, &given, &given_length);
+  }
+  if (error == 0) {
+    names_lock(false);
+    if (!still_at(to) || !call_waits(call)) error = EACCES;
+    else error = given != NULL ? install(to, given, given_length, after.stat.st_mode & 07777) : install(to, after.bytes, after.length, after.stat.st_mode & 07777);
+    if (error == 0) take_away(from, &after.stat);
+    names_unlock();
+  }
+  free(given);
+  content_free(&before);
+  content_free(&after);
+  return error;
+}

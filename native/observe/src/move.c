@@ -1,0 +1,218 @@
+/* Renaming, and giving a file a second name. */
+#define _GNU_SOURCE
+#include "observe.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#ifndef RENAME_EXCHANGE
+#define RENAME_EXCHANGE 2u
+#endif
+#define RENAME_ALL 7u
+#define AGAIN (-1)   /* once more, alone */
+#define ASK (-2)     /* the front is asked, without the lock */
+
+/* Two places of one call, with what stands at the first. */
+struct pair {
+  struct place from, to;
+  struct stat stat;
+  bool is_there;
+};
+
+static enum rule_kind kind_of(const struct stat *s) { return S_ISDIR(s->st_mode) ? IS_FOLDER : S_ISLNK(s->st_mode) ? IS_LINK : S_ISREG(s->st_mode) ? IS_FILE : IS_OTHER; }
+
+/* The last component without slashes behind it; false where no file can be called so. */
+static bool name_of(const struct place *place, char name[NAME_MAX + 1]) {
+  if (place->name_length > NAME_MAX) return false;
+  memcpy(name, place->name, place->name_length);
+  name[place->name_length] = '\0';
+  return true;
+}
+
+static bool stat_at(const struct place *place, struct stat *s) {
+  char name[NAME_MAX + 1];
+  return name_of(place, name) && fstatat(place->folder, name, s, AT_SYMLINK_NOFOLLOW) == 0;
+}
+
+static int refused(const struct call *call, enum rule_call what, const struct rule *rule, const struct place *place) {
+  channel_event(call, EVENT_REFUSED, what, EACCES, rule->index, place->path);
+  return EACCES;
+}
+
+/* Whether a folder may go from one place to the other with all that lies in it. */
+static int tree_may_move(const struct call *call, const struct place *from, const struct place *to) {
+  char name[NAME_MAX + 1];
+  if (!name_of(from, name)) return ENAMETOOLONG;
+  const int folder = openat(from->folder, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+  if (folder < 0) return errno;
+  struct names_found *found = malloc(sizeof *found);
+  if (found == NULL) {
+    close(folder);
+    return ENOMEM;
+  }
+  const enum names_move verdict = names_may_move(observe.names, &observe.disk, folder, from->path, from->path_length, to->path, to->path_length, found);
+  close(folder);
+  if (verdict == NAMES_MOVE_REFUSED) {
+    char path[sizeof to->path + NAMES_PATH_MAX + 2];
+    snprintf(path, sizeof path, "%s%s%s", to->path, found->path[0] != '\0' ? "/" : "", found->path);
+    channel_event(call, EVENT_REFUSED, CALL_RENAME_TO, EACCES, found->after.leaf != NAMES_NONE ? found->after.leaf : found->before.leaf, path);
+  }
+  free(found);
+  return verdict == NAMES_MOVE_FREE ? 0 : verdict == NAMES_MOVE_REFUSED ? EACCES : EXDEV;
+}
+
+/* What leaves `from` and stands at `to` afterwards. 0: it may; ASK; AGAIN; or an errno. */
+static int may_move(const struct call *call, const struct place *from, const struct place *to, const struct stat *s, bool alone, struct rule *target) {
+  const enum rule_kind kind = kind_of(s);
+  /* As Landlock: a device is made nowhere, by no name. */
+  if (!from->has_slash && (S_ISCHR(s->st_mode) || S_ISBLK(s->st_mode)) && is_writable(from->path, from->path_length) && is_writable(to->path, to->path_length)) return EACCES;
+  const struct rule source = rule_of(from, kind);
+  *target = rule_of(to, kind);
+  if (source.outcome == RULE_REFUSE || source.outcome == RULE_MEDIATE) return refused(call, CALL_RENAME_FROM, &source, from);
+  if (source.outcome == RULE_MASK && target->outcome != RULE_MASK) return refused(call, CALL_RENAME_FROM, &source, from);
+  if (target->outcome == RULE_REFUSE) return refused(call, CALL_RENAME_TO, target, to);
+  if (kind == IS_FOLDER || rule_wants_alone(to)) {
+    if (!alone) return AGAIN;
+    const int error = kind == IS_FOLDER ? tree_may_move(call, from, to) : 0;
+    return error != 0 ? error : rule_git_dir(call, to, CALL_RENAME_TO);
+  }
+  return target->outcome == RULE_MEDIATE ? ASK : 0;
+}
+
+/* A path that was read from a caller, or why it was not. */
+struct read {
+  int error;
+  char text[PATH_MAX];
+};
+
+/* As the kernel: what is wrong with the second comes out once the first was found. */
+static int pair_find(const struct call *call, struct pair *pair, int from_dirfd, const struct read *from, int to_dirfd, const struct read *to) {
+  pair->from.folder = pair->to.folder = -1;
+  int error = from->error != 0 ? from->error : place_find(call, from_dirfd, from->text, &pair->from);
+  if (error == 0) error = to->error != 0 ? to->error : place_find(call, to_dirfd, to->text, &pair->to);
+  if (error == 0 && !call_waits(call)) error = ESRCH;
+  if (error == 0) pair->is_there = pair->from.is_plain && stat_at(&pair->from, &pair->stat);
+  return error;
+}
+
+static int rename_now(const struct pair *pair, unsigned flags) {
+  return renameat2(pair->from.folder, pair->from.name, pair->to.folder, pair->to.name, flags) == 0 ? 0 : errno;
+}
+
+static int rename_found(const struct call *call, struct pair *pair, unsigned flags, bool alone, struct rule *target) {
+  struct stat there;
+  /* The kernel says what is wrong with it. */
+  if (!pair->is_there || !pair->to.is_plain) return rename_now(pair, flags);
+  int error = may_move(call, &pair->from, &pair->to, &pair->stat, alone, target);
+  if ((flags & RENAME_EXCHANGE) != 0 && error == 0 && stat_at(&pair->to, &there)) {
+    struct rule back;
+    error = may_move(call, &pair->to, &pair->from, &there, alone, &back);
+    if (error == 0 && back.outcome == RULE_MASK) error = refused(call, CALL_RENAME_TO, &back, &pair->from);
+  }
+  if (error == ASK && flags != 0) return refused(call, CALL_RENAME_TO, target, &pair->to);
+  if (error != 0) return error;
+  error = rename_now(pair, flags);
+  if (error != 0) return error;
+  if (target->outcome == RULE_RECORD) channel_event(call, EVENT_RECORDED, CALL_RENAME_TO, 0, target->index, pair->to.path);
+  if (target->outcome == RULE_MASK) {
+    error = mask_lay(&pair->to);
+    channel_event(call, error == 0 ? EVENT_MASKED : EVENT_REFUSED, CALL_RENAME_TO, error, target->index, pair->to.path);
+    if (error != 0 && renameat2(pair->to.folder, pair->to.name, pair->from.folder, pair->from.name, 0) != 0) unlinkat(pair->to.folder, pair->to.name, 0);
+    if (error != 0) return EACCES;
+  }
+  return 0;
+}
+
+void do_rename(struct call *call, int from_dirfd, uint64_t from, int to_dirfd, uint64_t to, unsigned flags) {
+  struct read old, new;
+  if ((flags & ~RENAME_ALL) != 0 || ((flags & RENAME_EXCHANGE) != 0 && flags != RENAME_EXCHANGE)) return call_fail(call, EINVAL);
+  old.error = caller_text(call, from, old.text);
+  new.error = caller_text(call, to, new.text);
+  struct pair *pair = malloc(sizeof *pair);
+  if (pair == NULL) return call_fail(call, ENOMEM);
+  int error = AGAIN;
+  for (bool alone = false; error == AGAIN; alone = true) {
+    struct rule target;
+    names_lock(alone);
+    error = pair_find(call, pair, from_dirfd, &old, to_dirfd, &new);
+    if (error == 0) error = rename_found(call, pair, flags, alone, &target);
+    names_unlock();
+    if (error == ASK) error = mediate_rename(call, &pair->from, &pair->to, &target);
+    place_close(&pair->from);
+    place_close(&pair->to);
+  }
+  free(pair);
+  call_fail(call, error);
+}
+
+/* --- hard links ---------------------------------------------------------------------------------------------------- */
+
+static int may_link(const struct call *call, const struct place *from, const struct place *to, const struct stat *s) {
+  const enum rule_kind kind = kind_of(s);
+  const struct rule source = rule_of(from, kind), target = rule_of(to, kind);
+  struct stat there;
+  if (stat_at(to, &there)) return EEXIST;
+  if (from->is_plain && source.outcome >= RULE_MASK) return refused(call, CALL_HARD_LINK, &source, from);
+  if (target.outcome >= RULE_MASK) return refused(call, CALL_HARD_LINK, &target, to);
+  if (!from->has_slash && (S_ISCHR(s->st_mode) || S_ISBLK(s->st_mode)) && is_writable(from->path, from->path_length) && is_writable(to->path, to->path_length)) return EACCES;
+  const int git = rule_git_dir(call, to, CALL_HARD_LINK);
+  if (git == 0 && target.outcome == RULE_RECORD) channel_event(call, EVENT_RECORDED, CALL_HARD_LINK, 0, target.index, to->path);
+  return git;
+}
+
+/* The file that gets a second name: by its place, or by a descriptor where a link or a descriptor of the caller leads to it. */
+static int link_source(const struct call *call, struct pair *pair, int dirfd, const char *path, int flags, int *object) {
+  const size_t length = strlen(path);
+  const bool has_slash = length > 0 && path[length - 1] == '/';
+  if ((flags & AT_SYMLINK_FOLLOW) == 0 && length > 0 && !has_slash) {
+    const int error = place_find(call, dirfd, path, &pair->from);
+    if (error != 0) return error;
+    return fstatat(pair->from.folder, pair->from.name, &pair->stat, AT_SYMLINK_NOFOLLOW) == 0 ? 0 : errno;
+  }
+  bool magic;
+  pair->from.is_plain = true;
+  int error = length > 0 ? object_find(call, dirfd, path, has_slash, true, object, &magic) : dirfd == AT_FDCWD ? caller_folder(call, dirfd, object) : caller_object(call, dirfd, object);
+  if (error == 0 && fstat(*object, &pair->stat) != 0) error = errno;
+  if (error == 0) error = path_of(*object, pair->from.path, PATH_MAX, &pair->from.path_length);
+  if (error == 0) path_split_last(pair->from.path, &pair->from.name, &pair->from.name_length);
+  return error;
+}
+
+static int link_now(const struct call *call, const struct pair *pair, int object) {
+  if (!call_waits(call)) return ESRCH;
+  const int error = pair->to.is_plain ? may_link(call, &pair->from, &pair->to, &pair->stat) : 0;
+  if (error != 0) return error;
+  const int result = object >= 0 ? linkat(observe.proc, path_to(object).text, pair->to.folder, pair->to.name, AT_SYMLINK_FOLLOW)
+                                 : linkat(pair->from.folder, pair->from.name, pair->to.folder, pair->to.name, 0);
+  return result == 0 ? 0 : errno;
+}
+
+void do_link(struct call *call, int from_dirfd, uint64_t from, int to_dirfd, uint64_t to, int flags) {
+  struct read old, new;
+  if ((flags & ~(AT_SYMLINK_FOLLOW | AT_EMPTY_PATH)) != 0) return call_fail(call, EINVAL);
+  old.error = caller_text(call, from, old.text);
+  if (old.error == ENOENT && (flags & AT_EMPTY_PATH) != 0) old.error = 0;
+  new.error = caller_text(call, to, new.text);
+  struct pair *pair = malloc(sizeof *pair);
+  if (pair == NULL) return call_fail(call, ENOMEM);
+  int error = AGAIN;
+  for (bool alone = false; error == AGAIN; alone = true) {
+    int object = -1;
+    pair->from.folder = pair->to.folder = -1;
+    names_lock(alone);
+    error = old.error != 0 ? old.error : link_source(call, pair, from_dirfd, old.text, flags, &object);
+    if (error == 0) error = new.error != 0 ? new.error : place_find(call, to_dirfd, new.text, &pair->to);
+    if (error == 0) error = !alone && rule_wants_alone(&pair->to) ? AGAIN : link_now(call, pair, object);
+    names_unlock();
+    if (object >= 0) close(object);
+    place_close(&pair->from);
+    place_close(&pair->to);
+  }
+  free(pair);
+  call_fail(call, error);
+}

@@ -1,0 +1,213 @@
+/* The supervisor of a session: outside its pid namespace, answers the calls that make or move names. docs/protocol/observe.md, docs/adr/0016. */
+#ifndef ND7_OBSERVE_H
+#define ND7_OBSERVE_H
+
+#include <limits.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/stat.h>
+#include <sys/types.h>
+
+#include "names.h"
+
+struct plan;
+
+/* --- life.c: the process ------------------------------------------------------------------------------------- */
+
+/* Where the front and the supervisor speak; inherited where a plan has a table of names. */
+#define OBSERVE_CHANNEL 5
+
+/* What init hands over, in this order: its namespaces, and an empty file that nobody may read. */
+enum { HANDED_MOUNTS, HANDED_NETWORK, HANDED_BLANK, HANDED_USERS, HANDED_MOST };
+
+/* Becomes the supervisor. `life`: to the launcher, who hears one byte when the calls are answered, and whose end is this process's. `hand`: descriptors come
+ * from init, then the listener from the agent. */
+_Noreturn void observe_run(const struct plan *plan, int life, int hand);
+
+/* In init and in the agent: hands descriptors over to the supervisor. */
+bool observe_hand(int hand, const int *descriptors, size_t count);
+
+/* What every thread reads and none changes once they run. */
+struct observe {
+  const struct plan *plan;
+  struct names *names;
+  struct names_disk disk;
+  int listener;
+  int proc; /* the /proc outside, in which callers and this process have their pids */
+  int root; /* the session's root folder */
+  int blank;
+};
+extern struct observe observe;
+
+/* --- call.c: a call that waits, and its answer ---------------------------------------------------------------- */
+
+struct call {
+  uint64_t id;
+  uint64_t args[6];
+  pid_t pid; /* of the thread */
+  int number;
+  bool answered;
+};
+
+void call_loop(void) __attribute__((noreturn));
+/* Whether the caller still waits: what was read of its memory and its /proc was its own. */
+bool call_waits(const struct call *call);
+void call_fail(struct call *call, int error); /* 0: the call returns 0 */
+/* Gives the caller a descriptor and closes it here. */
+void call_give(struct call *call, int fd, bool close_on_exec);
+/* Whether a signal that its program handles has come for the caller: it would have broken off a call that waits. */
+bool call_is_signalled(const struct call *call);
+
+/* --- caller.c: what is read from a caller; each returns 0 or an errno ------------------------------------------ */
+
+int caller_text(const struct call *call, uint64_t address, char to[PATH_MAX]);
+int caller_bytes(const struct call *call, uint64_t address, void *to, size_t length);
+int caller_folder(const struct call *call, int dirfd, int *fd); /* O_PATH of a folder: its working folder or one of its descriptors */
+int caller_object(const struct call *call, int number, int *fd); /* O_PATH of what one of its descriptors stands for */
+int caller_numbers(const struct call *call, pid_t *process, pid_t *thread); /* its pids as its own pid namespace has them */
+void caller_name(const struct call *call, char to[16]);
+/* Makes this thread create as the caller would. */
+int caller_umask(const struct call *call);
+/* Forgets what was known of umasks. */
+void caller_umask_changed(void);
+
+/* --- resolve.c: from a caller's path to a folder and a name in it ----------------------------------------------- */
+
+struct place {
+  int folder;         /* O_PATH; -1: none */
+  const char *name;   /* the last component as it was written, with slashes that follow it; into `text` */
+  size_t name_length; /* without them */
+  bool is_plain;      /* not "." nor ".." */
+  bool has_slash;
+  size_t path_length;
+  char path[2 * PATH_MAX]; /* real path of the folder, "/", the name */
+  char text[PATH_MAX];
+};
+
+/* The last component is not followed. Returns 0 or an errno; `place->folder` is the caller's to close by place_close. */
+int place_find(const struct call *call, int dirfd, const char *path, struct place *place);
+/* The place that a link leads to which is the last component of `place`. */
+int place_follow(const struct call *call, const char *target, struct place *place);
+void place_close(struct place *place);
+/* What a whole path leads to, as O_PATH; links are followed, the last one only with `follow`. `magic`: it ended in a link of /proc that is no path. */
+int object_find(const struct call *call, int dirfd, const char *path, bool wants_folder, bool follow, int *fd, bool *magic);
+/* Step by step, as the caller would see it: for paths that lead through /proc. */
+int object_walk(const struct call *call, int from, const char *path, bool follow, int *fd, bool *magic);
+/* The real path of what a descriptor stands for. */
+int path_of(int fd, char *to, size_t size, size_t *length);
+bool is_on_proc(int fd);
+/* "self/fd/N", for calls that take a path and whose thread stands in the /proc outside. */
+struct fd_path {
+  char text[32];
+};
+struct fd_path path_to(int fd);
+
+/* --- split.c: pure ---------------------------------------------------------------------------------------------- */
+
+/* Splits a path that is not empty: `*name` begins its last component, `*length` is that without slashes behind it. */
+void path_split_last(const char *path, const char **name, size_t *length);
+
+/* --- rule.c: what the table says of a place ---------------------------------------------------------------------- */
+
+enum rule_call { CALL_OPEN = 1, CALL_FOLDER, CALL_NODE, CALL_LINK, CALL_HARD_LINK, CALL_RENAME_TO, CALL_RENAME_FROM, CALL_TRUNCATE = 9 };
+enum rule_kind { IS_FILE, IS_FOLDER, IS_LINK, IS_OTHER };
+
+/* An index of a mask, not of a leaf. */
+#define RULE_IS_MASK 0x80000000u
+
+struct rule {
+  enum { RULE_FREE, RULE_RECORD, RULE_MASK, RULE_MEDIATE, RULE_REFUSE } outcome;
+  uint32_t index;
+  enum names_mediator mediator;
+  bool is_exact; /* the place itself, not one below it */
+};
+
+/* Names of this program's own, beside what they replace. */
+#define OWN_PREFIX ".nd7~"
+
+/* `kind`: what stands or will stand at the place. */
+struct rule rule_of(const struct place *place, enum rule_kind kind);
+/* Whether what is done at the place may turn its folder into a git directory: then it is done alone, and looked at. */
+bool rule_wants_alone(const struct place *place);
+int rule_git_dir(const struct call *call, const struct place *place, enum rule_call what);
+/* Whether a path lies in a folder in which the session may make files. */
+bool is_writable(const char *path, size_t length);
+
+/* Everything that changes names holds this: shared; alone what moves folders. */
+void names_lock(bool alone);
+void names_unlock(void);
+
+/* --- channel.c: the front ---------------------------------------------------------------------------------------- */
+
+enum event_verdict { EVENT_REFUSED = 1, EVENT_RECORDED, EVENT_MASKED };
+
+void channel_ready(uint32_t facts);
+void channel_event(const struct call *call, enum event_verdict verdict, enum rule_call what, int error, uint32_t rule, const char *path);
+
+struct question {
+  enum rule_call what;
+  uint32_t rule;
+  const char *path;
+  bool is_there;
+  const unsigned char *before, *after;
+  size_t before_length, after_length;
+};
+/* Asks and waits. 0 or an errno; where the front gives other bytes to write, `*given` holds them and is the caller's to free. */
+int channel_ask(const struct call *call, const struct question *question, unsigned char **given, size_t *given_length);
+/* Reads what has come from the front; false when it has gone. */
+bool channel_read(void);
+
+/* --- frames.c: pure ---------------------------------------------------------------------------------------------- */
+
+#define FRAME_MAX ((size_t)33 << 20)
+struct answer {
+  uint32_t id;
+  int error;
+  bool is_given;
+  const unsigned char *bytes;
+  size_t length;
+};
+/* The length of the frame whose first 4 bytes these are, 0: there is no such frame. */
+size_t frame_length(const unsigned char bytes[4]);
+/* Reads a frame without its length; false when it is no answer. */
+bool frame_answer(const unsigned char *bytes, size_t length, struct answer *answer);
+
+/* --- the calls, each answered ------------------------------------------------------------------------------------- */
+
+void do_open(struct call *call, int dirfd, uint64_t path, int flags, mode_t mode);
+void do_truncate(struct call *call, uint64_t path, int64_t length);
+void do_mkdir(struct call *call, int dirfd, uint64_t path, mode_t mode);
+void do_mknod(struct call *call, int dirfd, uint64_t path, mode_t mode, dev_t device);
+void do_symlink(struct call *call, uint64_t target, int dirfd, uint64_t path);
+void do_link(struct call *call, int from_dirfd, uint64_t from, int to_dirfd, uint64_t to, int flags);
+void do_rename(struct call *call, int from_dirfd, uint64_t from, int to_dirfd, uint64_t to, unsigned flags);
+
+/* --- floor.c: what mounts alone do not hold ------------------------------------------------------------------------ */
+
+/* Starts the thread that has the program's own Landlock domain. */
+void floor_start(void);
+/* Opens as the program could: `name` in `folder`, or what `folder` stands for when `name` is NULL. The descriptor, or -errno. */
+int floor_open(int folder, const char *name, int flags, mode_t mode, mode_t mask);
+int floor_truncate(int object, int64_t length);
+/* Opens the pipe that `object` stands for once somebody reads from it, and answers the call then; both are taken over. */
+void floor_wait(struct call *call, int object, int flags);
+
+/* --- mediate.c ----------------------------------------------------------------------------------------------------- */
+
+/* A rename of a file onto a mediated name, both found and the lock not held. Answers nothing: 0 or an errno. */
+int mediate_rename(const struct call *call, struct place *from, struct place *to, const struct rule *rule);
+
+/* --- mask.c -------------------------------------------------------------------------------------------------------- */
+
+/* Lays the empty file over what stands at the place. 0 or an errno. */
+int mask_lay(const struct place *place);
+
+/* --- rights.c: capabilities of the session's user namespace, held but not in effect ------------------------------- */
+
+enum right { RIGHT_READ_CALLER, RIGHT_MOUNT };
+void rights_settle(void);
+void rights_raise(enum right right);
+void rights_lower(void);
+
+#endif

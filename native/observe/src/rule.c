@@ -1,0 +1,87 @@
+/* What the table says of a place, and the lock under which a place keeps its path. */
+#define _GNU_SOURCE
+#include "observe.h"
+
+#include "launch.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <string.h>
+#include <unistd.h>
+
+static pthread_rwlock_t lock = PTHREAD_RWLOCK_INITIALIZER;
+
+void names_lock(bool alone) {
+  if (alone) pthread_rwlock_wrlock(&lock);
+  else pthread_rwlock_rdlock(&lock);
+}
+
+void names_unlock(void) { pthread_rwlock_unlock(&lock); }
+
+static uint32_t parts_of(const char *path) {
+  uint32_t parts = 0;
+  for (; *path != '\0'; path++) parts += *path == '/';
+  return parts;
+}
+
+/* A pointer of git is a file: a folder of its name is a git directory, which has rules of its own; anything else of its name could lead elsewhere. */
+static bool is_pointer_folder(const struct names_answer *answer, enum rule_kind kind) {
+  return answer->treatment == NAMES_MEDIATE && answer->mediator == NAMES_GIT_POINTER && kind == IS_FOLDER;
+}
+
+struct rule rule_of(const struct place *place, enum rule_kind kind) {
+  struct rule rule = {.outcome = RULE_FREE, .index = NAMES_NONE, .mediator = NAMES_NO_MEDIATOR, .is_exact = true};
+  if (strncmp(place->name, OWN_PREFIX, strlen(OWN_PREFIX)) == 0) {
+    rule.outcome = RULE_REFUSE;
+    return rule;
+  }
+  /* No file can be called so: the kernel says that. */
+  if (place->name_length > NAME_MAX) return rule;
+  struct names_answer answer;
+  names_judge(observe.names, &observe.disk, place->path, place->path_length, &answer);
+  const uint32_t parts = parts_of(place->path);
+  rule.index = answer.leaf;
+  rule.is_exact = answer.leaf != NAMES_NONE && answer.leaf_parts == parts;
+  rule.mediator = answer.mediator;
+  if (answer.leaf == NAMES_NONE ? answer.treatment == NAMES_REFUSE : answer.treatment == NAMES_REFUSE || (answer.treatment == NAMES_MEDIATE && kind != IS_FILE && !is_pointer_folder(&answer, kind))) {
+    rule.outcome = RULE_REFUSE;
+  } else if (answer.above && kind == IS_LINK) {
+    /* Through a link here a protected name would be made under another path. */
+    rule.outcome = RULE_REFUSE;
+  } else if (answer.mask != NAMES_NONE) {
+    rule.outcome = RULE_MASK;
+    rule.index = answer.mask | RULE_IS_MASK;
+    rule.is_exact = answer.mask_parts == parts;
+  } else if (answer.leaf != NAMES_NONE && !is_pointer_folder(&answer, kind)) {
+    rule.outcome = answer.treatment == NAMES_MEDIATE ? RULE_MEDIATE : RULE_RECORD;
+  }
+  return rule;
+}
+
+bool rule_wants_alone(const struct place *place) { return names_completes_git_dir(place->name, place->name_length); }
+
+int rule_git_dir(const struct call *call, const struct place *place, enum rule_call what) {
+  if (!names_completes_git_dir(place->name, place->name_length)) return 0;
+  struct stat s;
+  /* It is one already: what it holds was judged as it came. */
+  if (fstatat(place->folder, "HEAD", &s, AT_SYMLINK_NOFOLLOW) == 0) return 0;
+  const size_t folder = place->path_length - place->name_length - 1;
+  struct names_found found;
+  const enum names_move verdict = names_becomes_git_dir(observe.names, &observe.disk, place->folder, place->path, folder == 0 ? 1 : folder, &found);
+  if (verdict == NAMES_MOVE_FREE) return 0;
+  channel_event(call, EVENT_REFUSED, what, EACCES, verdict == NAMES_MOVE_REFUSED ? found.after.leaf : NAMES_NONE, place->path);
+  return EACCES;
+}
+
+/* The plan's rules of Landlock say where files may be made: the mounts have the same borders. */
+bool is_writable(const char *path, size_t length) {
+  const struct plan *plan = observe.plan;
+  const uint64_t make_file = 1u << 8;
+  for (size_t i = 0; i < plan->rule_count; i++) {
+    const char *root = plan->rules[i].path;
+    const size_t n = strlen(root);
+    if ((plan->rules[i].rights & make_file) != 0 && length > n && memcmp(path, root, n) == 0 && path[n] == '/') return true;
+  }
+  return false;
+}
