@@ -88,12 +88,28 @@ bool default_home(char *path, size_t size) {
   return found || (user_home != NULL && user_home[0] == '/' && join(path, size, user_home, ".nd7"));
 }
 
-/* Whether others than this user and root can change what stands at a path. `owned`: it must be theirs too. A path that is not there is nobody's. */
-static bool writable_by_others(const char *path, bool owned) {
+/* Whether a user can be told from others here: in a user namespace of its own (a confined session) the files of all who are not in it look like one
+ * user's, root's too. */
+static bool known(uid_t uid) {
+  FILE *file = fopen("/proc/self/uid_map", "re");
+  if (file == NULL) return true;
+  unsigned long first, outside, count;
+  bool found = false;
+  while (!found && fscanf(file, "%lu %lu %lu", &first, &outside, &count) == 3) found = uid >= first && uid - first < count;
+  fclose(file);
+  return found;
+}
+
+/* Whose a path has to be, besides that nobody else may write to it. */
+enum owner { ANYBODY, THEIRS, THEIRS_OR_UNKNOWN };
+
+/* Whether others than this user and root can change what stands at a path. A path that is not there is nobody's. */
+static bool writable_by_others(const char *path, enum owner owner) {
   struct stat s;
   if (stat(path, &s) != 0) return false;
   if ((s.st_mode & (S_IWGRP | S_IWOTH)) != 0) return true;
-  return owned && s.st_uid != geteuid() && s.st_uid != 0;
+  if (owner == ANYBODY || s.st_uid == geteuid() || s.st_uid == 0) return false;
+  return owner == THEIRS || known(s.st_uid);
 }
 
 const char *untrusted(const char *home) {
@@ -104,16 +120,17 @@ const char *untrusted(const char *home) {
   const ssize_t n = readlink("/proc/self/exe", self, sizeof self - 1);
   if (n > 0) {
     self[n] = '\0';
-    if (writable_by_others(self, false)) bad = self;
+    if (writable_by_others(self, ANYBODY)) bad = self;
   }
   if (bad == NULL && own_folder(self, sizeof self)) {
-    if (writable_by_others(self, false)) bad = self;
-    else if (join(path, sizeof path, self, "shim.conf") && writable_by_others(path, true)) bad = path;
+    if (writable_by_others(self, ANYBODY)) bad = self;
+    /* What an administrator laid beside it: a session cannot see that it is root's, and it names nothing there that could leave it. */
+    else if (join(path, sizeof path, self, "shim.conf") && writable_by_others(path, THEIRS_OR_UNKNOWN)) bad = path;
   }
-  if (bad == NULL && writable_by_others(home, true)) bad = home;
+  if (bad == NULL && writable_by_others(home, THEIRS)) bad = home;
   const char *const inside[] = {"run", "run/shim.conf"};
   for (size_t i = 0; bad == NULL && i < sizeof inside / sizeof *inside; i++) {
-    if (join(path, sizeof path, home, inside[i]) && writable_by_others(path, true)) bad = path;
+    if (join(path, sizeof path, home, inside[i]) && writable_by_others(path, THEIRS)) bad = path;
   }
   if (bad == NULL) return NULL;
   snprintf(said, sizeof said, "%s can be changed by other users, so nd7 does not record through it: chown it to yourself and run chmod go-w on it", bad);

@@ -24,6 +24,11 @@ function homeOfThisUser(): string {
 /** A container may have strace and not let it trace. */
 const canTrace = spawnSync('strace', ['-o', '/dev/null', 'true']).status === 0;
 
+/** Whether root can make an ordinary user's namespace here. */
+const canNest =
+  process.getuid?.() === 0 &&
+  spawnSync('unshare', ['-U', '--map-current-user', 'true'], { uid: 54_321, gid: 54_321, cwd: '/' }).status === 0;
+
 (compiled ? describe : describe.skip).each(builds)('whom the shim trusts, %s build', (_name, shim) => {
   let rig: Rig;
   beforeEach(() => {
@@ -98,6 +103,35 @@ const canTrace = spawnSync('strace', ['-o', '/dev/null', 'true']).status === 0;
       }
     });
   });
+
+  (canNest ? it : it.skip)(
+    'in a user namespace, where root’s files look like nobody’s: the administrator’s settings hold, another user’s do outside',
+    async () => {
+      const user = 54_321;
+      await rig.listen(() => answer(0, 'here'));
+      for (const path of ['', 'run', 'run/hook']) chownSync(rig.path(path), user, user);
+      const own = mkdtempSync(join(tmpdir(), 'nd7-shim-'));
+      chmodSync(own, 0o755);
+      copyFileSync(shim, join(own, 'nd7-shim'));
+      writeFileSync(join(own, 'shim.conf'), 'recording=required\n', { mode: 0o644 });
+      const run = async (...before: string[]): Promise<Ended> => {
+        const [program = '', ...args] = [...before, join(own, 'nd7-shim'), '--home', rig.home, '--agent', 'codex'];
+        const child = spawn(program, args, {
+          uid: user,
+          gid: user,
+          cwd: '/',
+          env: { ...process.env, ASAN_OPTIONS: 'detect_leaks=0' },
+        });
+        const ended = end(child);
+        child.stdin.end('{}');
+        return ended;
+      };
+      expect(await run('unshare', '-U', '--map-current-user')).toMatchObject({ code: 0, stdout: 'here' });
+      chownSync(join(own, 'shim.conf'), 54_322, 54_322);
+      expect((await run()).stderr).toContain('shim.conf can be changed by other users');
+      rmSync(own, { recursive: true });
+    },
+  );
 
   describe('refuses to work', () => {
     const refused = (ended: Ended, code = 1): void => {
