@@ -21,21 +21,29 @@ const BIN = join(REPOSITORY, 'apps/agent/bin/nd7.js');
 const FAKE = join(REPOSITORY, 'tests/fake-api');
 /** The version the captures were made with; npm would pick an older one on Node 20. */
 export const VERSION = '2.1.332';
+export const CODEX_VERSION = '0.171.0';
 const KEY = 'sk-dummy-loopback-only-0123456789';
 
 /** The client's binary, fetched from npm into a cache folder where it is not there yet; or why it cannot be had. */
 export function findClient(): { path: string } | { problem: string } {
-  const name =
-    process.arch === 'arm64' ? `claude-code-${process.platform}-arm64` : `claude-code-${process.platform}-x64`;
+  const name = `claude-code-${process.platform}-${process.arch === 'arm64' ? 'arm64' : 'x64'}`;
+  return fetched(`@anthropic-ai/claude-code@${VERSION}`, `@anthropic-ai/${name}/claude`);
+}
+
+/** The same of Codex: the script that its package has on PATH. */
+export function findCodex(): { path: string } | { problem: string } {
+  return fetched(`@openai/codex@${CODEX_VERSION}`, '@openai/codex/bin/codex.js');
+}
+
+function fetched(spec: string, file: string): { path: string } | { problem: string } {
   const cache = process.env['ND7_TEST_CACHE'] ?? join(REPOSITORY, '.cache/clients');
-  const path = join(cache, 'node_modules/@anthropic-ai', name, 'claude');
+  const path = join(cache, 'node_modules', file);
   if (existsSync(path)) return { path };
   mkdirSync(cache, { recursive: true });
-  const npm = spawnSync(
-    'npm',
-    ['install', '--no-audit', '--no-fund', '--no-save', '--prefix', cache, `@anthropic-ai/claude-code@${VERSION}`],
-    { encoding: 'utf8', timeout: 600_000 },
-  );
+  const npm = spawnSync('npm', ['install', '--no-audit', '--no-fund', '--no-save', '--prefix', cache, spec], {
+    encoding: 'utf8',
+    timeout: 600_000,
+  });
   return existsSync(path)
     ? { path }
     : { problem: `npm could not fetch it: ${(npm.stderr ?? '').trim().split('\n').at(-1) ?? ''}` };
