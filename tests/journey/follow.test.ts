@@ -62,6 +62,15 @@ it('with --json tells each segment once, and ends with SIGTERM: 1 while the vaul
   const upTo = (session: string) => new RegExp(`"session":"${session}"[^\n]*"to":${String(desk.receipted(session))},`);
   for (const session of ['s', 't']) await watch.says(upTo(session));
   for (const session of ['s', 't']) tellsEachOnce(told(watch.stdout), session);
+  // Another recorder comes: what the first one shipped at last is told too, and nothing twice.
+  await desk.call('t');
+  await desk.untilShipped('t');
+  await desk.stopRecorder();
+  await watch.says(upTo('t'));
+  await desk.call('t');
+  await desk.untilShipped('t');
+  await watch.says(upTo('t'));
+  tellsEachOnce(told(watch.stdout), 't');
   await vault.kill();
   await desk.call('s');
   await watch.says(/"state":"offline"/);

@@ -11,6 +11,7 @@ import { enrolledAt, loopHere, unshipped, withContinuation, type Outcome } from 
 
 /** How often is looked, milliseconds. */
 const LOOK_MS = 500;
+const GONE = { state: 'shipped', acknowledged: 0, pinned: true, failures: 0 } as const;
 
 /**
  * What becomes of the sessions named (of all, where none is) from now on, until `stop`: an outcome for each shipment, and one for each trouble when it
@@ -19,25 +20,30 @@ const LOOK_MS = 500;
 export async function* follow(home: Home, chosen: readonly string[], stop: AbortSignal): AsyncGenerator<Outcome> {
   const isMeant = (session: string): boolean =>
     chosen.length === 0 || chosen.some((one) => one === session || chainOf(home, one).session === session);
+  const waiting = (): string[] => unshipped(home).filter(isMeant);
   const teller = new Teller(home);
   let here: ShipLoop | undefined;
   let recorder: unknown;
+  let before: string[] = [];
   try {
     while (!stop.aborted) {
       const status = await askJson(home.root, 'status', {}, 10_000);
-      const waiting = unshipped(home).filter(isMeant);
       if (status === undefined) {
         here ??= loopHere(home, enrolledAt(home.root));
-        for (const session of waiting) here.notice(session);
+        for (const session of waiting()) here.notice(session);
       } else {
         await here?.stop();
         here = undefined;
         // The answer comes when all is shipped; what comes of it is seen before.
-        if (status['pid'] !== recorder) await askJson(home.root, 'ship', { sessions: waiting }, 1_000);
+        if (status['pid'] !== recorder) await askJson(home.root, 'ship', { sessions: waiting() }, 1_000);
       }
       recorder = status?.['pid'];
       const { sessions = [] } = here?.status() ?? ((status?.['ship'] ?? {}) as { sessions?: Standing[] });
-      for (const standing of sessions.filter(({ session }) => isMeant(session))) {
+      const names = sessions.map(({ session }) => session);
+      // Of one that nobody speaks of any more the last shipment may not have been seen.
+      const gone = before.filter((session) => !names.includes(session)).map((session) => ({ ...GONE, session }));
+      before = names;
+      for (const standing of [...sessions, ...gone].filter(({ session }) => isMeant(session))) {
         const news = teller.newsOf(standing);
         if (news !== undefined) yield news;
       }
