@@ -69,7 +69,7 @@ export async function main(root: string, args: readonly string[]): Promise<numbe
     });
     const link = await walk(root, stack);
     if (values.once !== true) {
-      say(`\n${paint('dim', 'Ctrl-C ends it; the data stays in .nd7-dev and the next start goes on with it.')}`);
+      say(`\n${paint('dim', `Ctrl-C ends it; the data stays in ${devDir(root)} and the next start goes on with it.`)}`);
       say(`\n${paint('bold', 'Look at the session')}   ${link}`);
       await interrupted;
       say('\nEnding …');
