@@ -160,6 +160,32 @@ canConfine('the door of a confined session', () => {
   });
 });
 
+canConfine('a session whose nd7 run was killed', () => {
+  it('gets its end from the next one, also where no recorder ever ran', async () => {
+    const child = spawn(process.execPath, [BIN, 'run', '--', 'sh', '-c', 'echo up; while :; do sleep 1; done'], {
+      cwd: project,
+      env: { ...env, HOME: user },
+      stdio: ['ignore', 'pipe', 'inherit'],
+    });
+    await once(child.stdout, 'data');
+    child.kill('SIGKILL');
+    await once(child, 'close');
+    const [killed = ''] = runs();
+    expect(of(killed, 'session.end')).toEqual([]);
+    expect(inside('true').status).toBe(0);
+    expect(entries(killed).slice(-2)).toMatchObject([
+      {
+        source: 'recorder:nd7',
+        kind: 'session.end',
+        data: { reason: 'process gone', noticed: 'another session started' },
+      },
+      { source: 'recorder:nd7', kind: 'seal' },
+    ]);
+    expect(readdirSync(join(home, 'run')).filter((name) => name.startsWith('s-'))).toEqual([]);
+    expect(existsSync(join(home, 'run/recorder.lock'))).toBe(false);
+  });
+});
+
 describe('the folders of doors', () => {
   it('go with the process that holds them, and only with it', async () => {
     const mine = takeDoor(home, 'run-0000000000000001');
@@ -172,8 +198,9 @@ describe('the folders of doors', () => {
     expect([othersRun(home, mine.path), sweepDoors(home)]).toEqual([true, []]);
     other.kill('SIGKILL');
     await once(other, 'close');
-    expect(sweepDoors(home)).toEqual(['run-0000000000000002']);
+    // Asking is not sweeping: whoever sweeps has an end to write.
     expect(othersRun(home, mine.path)).toBe(false);
+    expect(sweepDoors(home)).toEqual(['run-0000000000000002']);
     expect(existsSync(mine.path)).toBe(true);
     mine.release();
     expect(readdirSync(join(home, 'run'))).toEqual([]);

@@ -21,6 +21,8 @@ const ANSWER_MS = 10_000;
 /** What a shim inside waits for this process; a session that was stopped at the terminal is stopped with it. */
 const SHIM_ANSWER_MS = 25_000;
 const START_MS = 5_000;
+/** Where none could be started, the next try comes so much later: until then hooks do not wait for it. */
+const AGAIN_MS = 30_000;
 /** So many refusals are told one by one. */
 const MAX_TOLD = 20;
 
@@ -38,6 +40,7 @@ export class Door {
   #first: Client | undefined;
   #hold: Socket | undefined;
   #starting: Promise<boolean> | undefined;
+  #notBefore = 0;
   #refused = 0;
 
   private constructor(
@@ -125,6 +128,7 @@ export class Door {
     const ask = (): Promise<Answer | undefined> => askRecorder(this.home, HOOK_INSIDE, options);
     const given = (await ask()) ?? ((await this.#start()) ? await ask() : undefined);
     if (given === undefined || given.exit !== 0) return undefined;
+    this.#holdOn();
     const { answer, joined } = JSON.parse(given.stdout) as { answer: Answer; joined?: Joined };
     if (joined !== undefined) await this.#join(joined);
     return answer;
@@ -161,9 +165,11 @@ export class Door {
 
   /** One start at a time; a recorder that is there is told of this process, so that it notices its end. */
   #start(): Promise<boolean> {
+    if (performance.now() < this.#notBefore) return Promise.resolve(false);
     this.#starting ??= ensureRecorder(this.home, START_MS)
       .then((isThere) => {
         if (isThere) this.#holdOn();
+        else this.#notBefore = performance.now() + AGAIN_MS;
         return isThere;
       })
       .finally(() => (this.#starting = undefined));

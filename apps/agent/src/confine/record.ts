@@ -5,6 +5,7 @@ import type { Ruleset } from '@nd7/policy';
 import { systemClock } from '@nd7/signing';
 import { CliError } from '../cli/io.js';
 import { VERSION } from '../cli/version.js';
+import { endDeadSessions } from '../recorder/doors.js';
 import { Losses } from '../recorder/losses.js';
 
 /**
@@ -32,6 +33,7 @@ export class RunRecord {
     const session = `run-${randomBytes(8).toString('hex')}`;
     try {
       const home = openHome(nd7Home);
+      await endDeadSessions(home, 'another session started').catch(() => undefined);
       const journal = await openSession(home, session, {
         machine: machineKey(home),
         start: { agent: 'nd7-run', version: VERSION },

@@ -14,9 +14,10 @@ import {
 import { join } from 'node:path';
 import { blake3Hex } from '@nd7/blake3';
 import { makeFolders, tryLock } from '@nd7/kernel';
-import type { Home } from '@nd7/journal';
+import { machineKey, openSession, type Home } from '@nd7/journal';
+import { systemClock } from '@nd7/signing';
+import { recorderDraft } from './draft.js';
 import { lastEntries } from './firing.js';
-import type { Sessions } from './sessions.js';
 
 /** The folder of a confined session's door: the one part of nd7's home that is shown inside. */
 export interface DoorFolder {
@@ -55,14 +56,9 @@ export function takeDoor(home: string, session: string): DoorFolder {
 export function sweepDoors(home: string): string[] {
   return locks(home).flatMap((name) => {
     const path = join(home, 'run', name);
-    let lock: number;
+    const lock = lockOf(path);
+    if (lock === undefined) return [];
     try {
-      lock = openSync(path, 'r+');
-    } catch {
-      return []; // gone in this moment
-    }
-    try {
-      if (!tryLock(lock)) return [];
       const session = readFileSync(lock, 'utf8');
       rmSync(path.slice(0, -'.lock'.length), { recursive: true, force: true });
       rmSync(path, { force: true });
@@ -75,20 +71,43 @@ export function sweepDoors(home: string): string[] {
 
 /** Whether another confined session of this home runs besides the one whose folder this is. */
 export function othersRun(home: string, own: string): boolean {
-  sweepDoors(home);
-  return locks(home).some((name) => join(home, 'run', name) !== `${own}.lock`);
+  return locks(home).some((name) => {
+    const path = join(home, 'run', name);
+    if (path === `${own}.lock`) return false;
+    const lock = lockOf(path);
+    if (lock !== undefined) closeSync(lock);
+    return lock === undefined;
+  });
 }
 
-/** Writes the end of confined sessions whose front could not: it was killed. */
-export async function endDeadSessions(home: Home, sessions: Sessions, noticed: string): Promise<void> {
+/** Writes the end of confined sessions whose front could not: it was killed. Answers which have got one. */
+export async function endDeadSessions(home: Home, noticed: string): Promise<string[]> {
+  const ended: string[] = [];
   for (const session of sweepDoors(home.root)) {
     const entries = lastEntries(home, session);
-    const ended = entries.some(({ source, kind }) => source === 'recorder:nd7' && kind === 'session.end');
-    if (entries.length === 0 || ended) continue;
-    const writer = await sessions.writer(session, 'nd7-run', {});
-    await writer.note('session.end', { reason: 'process gone', noticed });
-    await sessions.close(session);
+    if (entries.length === 0 || entries.some(({ source, kind }) => source === 'recorder:nd7' && kind === 'session.end'))
+      continue;
+    const journal = await openSession(home, session, { machine: machineKey(home), start: {} });
+    await journal.append([recorderDraft(systemClock.now(), 'session.end', { reason: 'process gone', noticed })], {
+      sync: true,
+    });
+    await journal.close({ seal: true });
+    ended.push(session);
   }
+  return ended;
+}
+
+/** The lock of a folder that nobody holds, as an open file; undefined where somebody does, or where it has gone in this moment. */
+function lockOf(path: string): number | undefined {
+  let fd: number;
+  try {
+    fd = openSync(path, 'r+');
+  } catch {
+    return undefined;
+  }
+  if (tryLock(fd)) return fd;
+  closeSync(fd);
+  return undefined;
 }
 
 function locks(home: string): string[] {

@@ -108,9 +108,11 @@ export class Recorder implements ShipHost {
 
   /** Ends the confined sessions whose front was killed. */
   async endDead(noticed: string): Promise<void> {
-    await endDeadSessions(this.options.home, this.sessions, noticed).catch((error: unknown) =>
-      this.options.warn(`ending confined sessions: ${message(error)}`),
-    );
+    try {
+      for (const session of await endDeadSessions(this.options.home, noticed)) this.shipLoop?.notice(session);
+    } catch (error) {
+      this.options.warn(`ending confined sessions: ${message(error)}`);
+    }
   }
 
   /** Answers one request. Never rejects: whatever goes wrong becomes an answer. */
