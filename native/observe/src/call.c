@@ -19,7 +19,7 @@ bool call_waits(const struct call *call) {
   return ioctl(observe.listener, SECCOMP_IOCTL_NOTIF_ID_VALID, &id) == 0;
 }
 
-static void answer(struct call *call, int error, uint32_t flags) {
+static void answer(struct call *call, int error, int64_t value, uint32_t flags) {
   union {
     struct seccomp_notif_resp head;
     char room[ROOM];
@@ -27,22 +27,25 @@ static void answer(struct call *call, int error, uint32_t flags) {
   memset(&response, 0, sizeof response);
   response.head.id = call->id;
   response.head.error = -error;
+  response.head.val = value;
   response.head.flags = flags;
   call->answered = true;
   /* A caller that has gone needs no answer. */
   (void)ioctl(observe.listener, SECCOMP_IOCTL_NOTIF_SEND, &response);
 }
 
-void call_fail(struct call *call, int error) { answer(call, error, 0); }
+void call_fail(struct call *call, int error) { answer(call, error, 0, 0); }
 
 void call_give(struct call *call, int fd, bool close_on_exec) {
-  struct seccomp_notif_addfd add = {.id = call->id, .flags = SECCOMP_ADDFD_FLAG_SEND, .srcfd = (uint32_t)fd, .newfd_flags = close_on_exec ? O_CLOEXEC : 0};
-  const int result = ioctl(observe.listener, SECCOMP_IOCTL_NOTIF_ADDFD, &add);
+  struct seccomp_notif_addfd add = {.id = call->id, .srcfd = (uint32_t)fd, .newfd_flags = close_on_exec ? O_CLOEXEC : 0};
+  const int number = ioctl(observe.listener, SECCOMP_IOCTL_NOTIF_ADDFD, &add);
   const int error = errno;
+  /* Before the caller goes on: a program that has just been written is not run while somebody has it open for writing. */
   close(fd);
   call->answered = true;
   /* The caller has as many open as it may. */
-  if (result < 0 && error != ENOENT && error != EINPROGRESS) answer(call, error, 0);
+  if (number >= 0) answer(call, 0, number, 0);
+  else if (error != ENOENT && error != EINPROGRESS) answer(call, error, 0, 0);
 }
 
 #define INT(index) ((int)(uint32_t)call->args[index])
@@ -62,7 +65,7 @@ static void dispatch(struct call *call) {
     case SYS_umask:
       /* A number in a register: it cannot change under the kernel. */
       caller_umask_changed();
-      answer(call, 0, SECCOMP_USER_NOTIF_FLAG_CONTINUE);
+      answer(call, 0, 0, SECCOMP_USER_NOTIF_FLAG_CONTINUE);
       return;
 #ifdef SYS_open
     case SYS_open: do_open(call, AT_FDCWD, a[0], INT(1), MODE(2)); return;
@@ -92,6 +95,7 @@ void call_loop(void) {
     const struct seccomp_notif *n = &notification.head;
     struct call call = {.id = n->id, .pid = (pid_t)n->pid, .number = n->data.nr};
     memcpy(call.args, n->data.args, sizeof call.args);
+    pointers_settle();
     dispatch(&call);
     if (!call.answered) call_fail(&call, EACCES);
   }

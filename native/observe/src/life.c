@@ -136,6 +136,7 @@ _Noreturn void observe_run(const struct plan *plan, int life, int hand) {
   /* Who waits for an answer gets it on the processor that gave it; older kernels do without. */
   (void)ioctl(observe.listener, _IOW('!', 4, uint64_t), 1ul);
   floor_start();
+  pointers_start();
   channel_ready(FACT_MASKS);
   start_threads();
   report_fd = -1;

@@ -92,38 +92,44 @@ static bool still_at(struct place *place) {
   return length + place->name_length == place->path_length && memcmp(path, place->path, length) == 0;
 }
 
-int mediate_rename(const struct call *call, struct place *from, struct place *to, const struct rule *rule) {
-  struct content after, before = {.bytes = NULL};
+int mediate_bytes(const struct call *call, struct place *to, const struct rule *rule, enum rule_call what, const unsigned char *bytes, size_t length, mode_t mode) {
+  struct content before = {.bytes = NULL};
   unsigned char *given = NULL;
   size_t given_length = 0;
-  if (from->has_slash || to->has_slash) return ENOTDIR;
-  int error = content_read(from->folder, from->name, &after);
-  bool is_there = false;
+  const int unread = content_read(to->folder, to->name, &before);
+  int error = unread != 0 && unread != ENOENT ? EACCES : 0;
   if (error == 0) {
-    const int unread = content_read(to->folder, to->name, &before);
-    is_there = unread == 0;
-    if (unread != 0 && unread != ENOENT) error = EACCES;
-  }
-  if (error == 0) {
-    const struct question question = {.what = CALL_RENAME_TO,
+    const struct question question = {.what = what,
                                       .rule = rule->index,
                                       .path = to->path,
-                                      .is_there = is_there,
+                                      .is_there = unread == 0,
                                       .before = before.bytes,
                                       .before_length = before.length,
-                                      .after = after.bytes,
-                                      .after_length = after.length};
+                                      .after = bytes,
+                                      .after_length = length};
     error = channel_ask(call, &question, &given, &given_length);
   }
   if (error == 0) {
     names_lock(false);
-    if (!still_at(to) || !call_waits(call)) error = EACCES;
-    else error = given != NULL ? install(to, given, given_length, after.stat.st_mode & 07777) : install(to, after.bytes, after.length, after.stat.st_mode & 07777);
-    if (error == 0) take_away(from, &after.stat);
+    error = still_at(to) ? install(to, given != NULL ? given : bytes, given != NULL ? given_length : length, mode) : EACCES;
     names_unlock();
   }
   free(given);
   content_free(&before);
+  return error;
+}
+
+int mediate_rename(const struct call *call, struct place *from, struct place *to, const struct rule *rule) {
+  struct content after;
+  if (from->has_slash || to->has_slash) return ENOTDIR;
+  int error = content_read(from->folder, from->name, &after);
+  if (error == 0 && !call_waits(call)) error = EACCES;
+  if (error == 0) error = mediate_bytes(call, to, rule, CALL_RENAME_TO, after.bytes, after.length, after.stat.st_mode & 07777);
+  if (error == 0) {
+    names_lock(false);
+    take_away(from, &after.stat);
+    names_unlock();
+  }
   content_free(&after);
   return error;
 }

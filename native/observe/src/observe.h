@@ -198,6 +198,17 @@ void floor_wait(struct call *call, int object, int flags);
 /* A rename of a file onto a mediated name, both found and the lock not held. Answers nothing: 0 or an errno. */
 int mediate_rename(const struct call *call, struct place *from, struct place *to, const struct rule *rule);
 
+/* Asks the front whether a mediated name may get this content, and gives it what was judged. The lock is not held. 0 or an errno. */
+int mediate_bytes(const struct call *call, struct place *to, const struct rule *rule, enum rule_call what, const unsigned char *bytes, size_t length, mode_t mode);
+
+/* --- pointer.c ------------------------------------------------------------------------------------------------------ */
+
+void pointers_start(void);
+/* Opens a pointer of git for writing, in a file of its own that is judged when it is closed. 0 when the call is answered, else an errno. `mode`: of a new one. */
+int pointer_open(struct call *call, const struct place *place, const struct rule *rule, int flags, mode_t mode);
+/* Judges those that have been closed, and waits for those that are being judged: what a program wrote is there, or refused, before its next call is answered. */
+void pointers_settle(void);
+
 /* --- mask.c -------------------------------------------------------------------------------------------------------- */
 
 /* Lays the empty file over what stands at the place. 0 or an errno. */

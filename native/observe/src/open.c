@@ -23,11 +23,14 @@ static void give(struct call *call, int fd, int flags) { call_give(call, fd, (fl
 
 /* It was opened without waiting, so that nothing here ever waits; the program did not ask for that. */
 static void give_waiting(struct call *call, int fd, int flags) {
-  if ((flags & O_NONBLOCK) == 0) {
-    const int now = fcntl(fd, F_GETFL);
-    if (now >= 0) fcntl(fd, F_SETFL, now & ~O_NONBLOCK);
-  }
+  if ((flags & O_NONBLOCK) == 0) fcntl(fd, F_SETFL, flags & ~O_NONBLOCK);
   give(call, fd, flags);
+}
+
+/* In the session's own /proc; a stream may come from the one outside. */
+static bool is_session_proc(int object) {
+  struct stat own, s;
+  return is_on_proc(object) && fstatat(observe.root, "proc", &own, 0) == 0 && fstat(object, &s) == 0 && s.st_dev == own.st_dev;
 }
 
 /* What a descriptor O_PATH stands for, opened as the program could. `object` is taken over. */
@@ -47,7 +50,7 @@ static void open_object(struct call *call, int object, int flags) {
     return call_fail(call, EEXIST);
   }
   int fd;
-  if (is_on_proc(object)) {
+  if (is_session_proc(object)) {
     /* What lies there asks who opens it: the floor's thread would be a stranger to the program, this one is what it is. */
     fd = openat(observe.proc, path_to(object).text, wanted | O_NOCTTY | O_NONBLOCK | O_CLOEXEC);
     if (fd < 0) fd = -errno;
@@ -178,6 +181,10 @@ static int open_step(struct call *call, struct place *place, int flags, mode_t m
   const struct rule rule = rule_of(place, IS_FILE);
   if (!is_writable(place->path, place->path_length)) {
     if (!is_harmless(place)) return open_outside(call, place, flags, mode, target) ? 0 : 1;
+  } else if (rule.outcome == RULE_MEDIATE && rule.mediator == NAMES_GIT_POINTER && (flags & O_ACCMODE) != O_RDONLY) {
+    const int error = pointer_open(call, place, &rule, flags, mode & ~current_umask());
+    if (error != 0) call_fail(call, error);
+    return 0;
   } else if (is_judged(call, place, &rule)) {
     return 0;
   }
