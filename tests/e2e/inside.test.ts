@@ -1,6 +1,6 @@
 // The real client inside `nd7 run`, attached for the session only: recorded as outside, held by the boundary, each chain naming the other.
 import { spawnSync } from 'node:child_process';
-import { existsSync, readFileSync, readdirSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readFileSync, readdirSync, symlinkSync, writeFileSync } from 'node:fs';
 import { connect } from 'node:net';
 import { join } from 'node:path';
 import { callsIn, findClient, has, sessionIn, until, VERSION, type Entry, type World } from './claude.fixture.js';
@@ -81,6 +81,7 @@ withClient(`Claude Code ${VERSION} inside nd7 run, headless${why === undefined ?
       run.entries.find(({ source, kind }) => source === 'recorder:nd7' && kind === 'session.end')?.data,
     ).toMatchObject({ code: 0 });
     expect(existsSync(join(world.home, '.claude/settings.json'))).toBe(false);
+    expect([...of(entries, 'alarm'), ...of(run.entries, 'alarm'), ...of(entries, 'gap')]).toEqual([]);
     // The client’s own state is kept where it is kept outside.
     expect(world.transcripts()).toHaveLength(1);
     expect(doors(world)).toEqual([]);
@@ -118,6 +119,24 @@ withClient(`Claude Code ${VERSION} inside nd7 run, headless${why === undefined ?
     const { entries, calls } = await recorded('basic');
     expect(of(entries, 'tool.before').map(callOf)).toEqual(calls.map(({ id }) => id));
     expect(of(entries, 'prompt')).toHaveLength(1);
+  });
+
+  it.each([
+    ['npx, as the project has it', ['npx', '--no', 'claude']],
+    ['a wrapper of a shell', ['./claude']],
+  ])('is found by its file through %s', async (_how, words) => {
+    world = await insideWorld(path);
+    mkdirSync(join(world.project, 'node_modules/.bin'), { recursive: true });
+    symlinkSync(path, join(world.project, 'node_modules/.bin/claude'));
+    writeFileSync(join(world.project, 'package.json'), '{"name":"x","version":"1.0.0"}');
+    writeFileSync(join(world.project, 'claude'), `#!/bin/sh\nexec '${path}' "$@"\n`, { mode: 0o755 });
+    const [program = '', ...more] = [...world.before, ...words, '-p', '[[scenario:one]] go', '--allowedTools', 'Bash'];
+    const ran = spawnSync(program, more, { cwd: world.project, env: world.environment(), encoding: 'utf8', input: '' });
+    expect([ran.status, ran.stderr]).toEqual([0, '']);
+    const [session = ''] = agentChains(world);
+    await until('the session is sealed', closed(session));
+    expect(of(world.entries(session), 'tool.before')).toHaveLength(1);
+    expect(of(runChain(world).entries, 'session.joined')).toMatchObject([{ data: { session, agent: 'claude-code' } }]);
   });
 
   it('hides secrets, refuses writes outside and names what is closed to the program', async () => {
