@@ -173,6 +173,8 @@ void targets_open(struct targets *targets, const struct plan *plan);
 /* What the agent tries inside, and the launcher outside (`inside` false), where each should succeed. */
 void selftest_attempts(const struct targets *targets, struct attempt *attempts, bool inside);
 void selftest_control(const struct targets *targets, struct attempt *attempts);
+/* Whether the supervisor could not read what the program asked it for (a kernel or container that lets nobody look into others). */
+bool selftest_is_blind(const struct targets *targets, const struct attempt *inside);
 /* Outside, with what came from inside: true when nothing got through. Reports each row. */
 bool selftest_judge(const struct targets *targets, const struct attempt *inside, const struct attempt *outside);
 

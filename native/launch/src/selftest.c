@@ -161,6 +161,8 @@ void selftest_control(const struct targets *targets, struct attempt *attempts) {
   if (attempts[UDP].error == 0 && !arrived(targets->udp)) attempts[UDP].error = ETIMEDOUT;
 }
 
+bool selftest_is_blind(const struct targets *targets, const struct attempt *inside) { return targets->late != NULL && inside[LATE_NAME].error == EFAULT; }
+
 bool selftest_judge(const struct targets *targets, const struct attempt *inside, const struct attempt *outside) {
   bool held = true;
   const bool datagram = arrived(targets->udp);

@@ -139,6 +139,7 @@ _Noreturn void session_follow(struct session *session) {
     _exit(125); /* what failed has said so itself */
   }
   await_supervisor(session);
+  if (session->observe >= 0 && selftest_is_blind(session->targets, inside)) refuse(session, "observe", "it cannot read what programs ask of it");
   const bool checked = agent_checked(agent, session->plan->flags);
   const bool held = (session->plan->flags & PLAN_SELFTEST) == 0 || selftest_judge(session->targets, inside, session->outside);
   if (!checked || !held) refuse(session, "self-test", "the boundary let something through");

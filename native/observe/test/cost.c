@@ -33,6 +33,9 @@ static void once(int kind) {
     case 4:
       if (mkdir("folder", 0755) != 0 || rmdir("folder") != 0) exit(1);
       break;
+    case 7:
+      umask(022);
+      break;
     case 5:
       if (rename("file", "other") != 0 || rename("other", "file") != 0) exit(1);
       break;
@@ -43,21 +46,21 @@ static void once(int kind) {
 }
 
 int main(int argc, char **argv) {
-  static const char *const NAMES[] = {"open to read", "open to write", "open to write, absolute path", "open /dev/null to write", "mkdir, rmdir", "rename, twice", "symlink, unlink"};
+  static const char *const NAMES[] = {"open to read", "open to write", "open to write, absolute path", "open /dev/null to write", "mkdir, rmdir", "rename, twice", "symlink, unlink", "umask: a call that is only told of"};
   const int rounds = argc == 3 ? atoi(argv[2]) : 0;
   if (rounds < BATCH || chdir(argv[1]) != 0) return 2;
   const int batches = rounds / BATCH;
   int64_t *taken = calloc((size_t)batches, sizeof *taken);
   if (taken == NULL || getcwd(absolute, sizeof absolute - 8) == NULL) return 2;
   strcat(absolute, "/file");
-  for (int kind = -1; kind < 7; kind++) {
+  for (int kind = -1; kind < 8; kind++) {
     for (int b = 0; b < batches; b++) {
       const int64_t start = now();
       for (int i = 0; i < BATCH; i++) once(kind < 0 ? 1 : kind);
       taken[b] = (now() - start) / BATCH;
     }
     qsort(taken, (size_t)batches, sizeof *taken, compare);
-    if (kind >= 0) printf("%-30s %6ld %6ld\n", NAMES[kind], (long)taken[0], (long)taken[batches / 2]);
+    if (kind >= 0) printf("%-36s %6ld %6ld\n", NAMES[kind], (long)taken[0], (long)taken[batches / 2]);
   }
   return 0;
 }

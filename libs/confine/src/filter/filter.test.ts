@@ -180,9 +180,10 @@ describe.each<Architecture>(['x86_64', 'aarch64'])('the filter for %s', (archite
   it('asks a supervisor about every call that makes or moves a name or opens one for writing, and answers the others as ever', () => {
     const observed = callFilter(architecture, { scoped: true, observed: true });
     expect(observed.length / 8).toBeLessThan(700);
-    const asked = 'creat mkdir mkdirat symlink symlinkat link linkat rename renameat renameat2 truncate umask'.split(
-      ' ',
-    );
+    const asked =
+      'creat mkdir mkdirat symlink symlinkat link linkat rename renameat renameat2 truncate umask execve execveat'.split(
+        ' ',
+      );
     const answer = (name: string, values: bigint[]): string => {
       const low = values.map((value) => Number(value & 0xffffffffn));
       if (asked.includes(name)) return ASK;

@@ -126,7 +126,7 @@ const OBSERVED: Readonly<Record<string, () => Code>> = {
   ...Object.fromEntries(
     [
       ...['creat', 'mkdir', 'mkdirat', 'symlink', 'symlinkat', 'link', 'linkat', 'rename', 'renameat', 'renameat2'],
-      ...['truncate', 'umask'],
+      ...['truncate', 'umask', 'execve', 'execveat'],
     ].map((name) => [name, () => ASK]),
   ),
   mknod: () => noDevices(1, ASK),
