@@ -22,7 +22,9 @@ describe('what nd7 brings', () => {
   });
 
   it('starts under properties that no mask or notifier is needed for', () => {
-    expect(base.required.map(({ property }) => property)).not.toEqual(expect.arrayContaining(['files.leaves']));
+    expect(base.required.map(({ property }) => property)).toEqual(
+      expect.arrayContaining(['files.leaves', 'network.proxy']),
+    );
     expect(base.recording).toBe('required');
     expect(base.privateTmp).toBe(true);
   });

@@ -107,7 +107,10 @@ describe('nd7 run', () => {
     expect(JSON.parse(JSON.stringify(entries[1]?.data))).toMatchObject({
       tier: 'T1',
       project,
-      properties: { 'files.read': { status: 'full', shown: ['read-hidden'] }, 'files.leaves': { status: 'partial' } },
+      properties: {
+        'files.read': { status: 'full', shown: ['read-hidden'] },
+        'files.leaves': { status: 'full', shown: ['late-name'] },
+      },
     });
     expect(entries[2]?.data).toMatchObject({ reason: 'program ended', code: 3 });
     expect(nd7(['verify', session])).toMatchObject({ status: 0 });

@@ -1,4 +1,5 @@
 import { basename } from 'node:path';
+import { isatty } from 'node:tty';
 import type { Ruleset } from '@nd7/policy';
 import type { Command } from 'commander';
 import { CliError, type Io } from '../cli/io.js';
@@ -38,8 +39,8 @@ export function register(program: Command, io: Io): void {
       'after',
       `
 Everything that the program starts is inside too, and ends with it. Nothing is started unless the boundary held when it was attacked from
-inside. The network is what the proxy lets through; each of its answers is recorded. Names that do not exist at the start are not protected
-yet: docs/limits.md.
+inside. The network is what the proxy lets through; each of its answers is recorded. What would run or be trusted outside later is not made or
+changed, there or not at the start; what was refused is recorded, and told at the end at a terminal or with --verbose. docs/limits.md
 Claude Code and Codex (also by path, npx, node or a wrapper) are recorded as after nd7 init, for this session and without a change to your
 settings; their own sandbox is off, since the boundary is around all of them, and their own --settings and --append-system-prompt hold too.
 The chains of the session (run-…) and of the agent name each other. Where managed settings, --bare or --safe-mode would switch the hooks off,
@@ -53,8 +54,9 @@ JSON object on stderr.`,
 async function run(command: string[], options: RunOptions, io: Io): Promise<void> {
   if (options.tier !== 'T1')
     throw new CliError(2, `there is no tier ${options.tier} yet`, 'Leave --tier out, or say --tier T1.');
-  const [{ runSession, endAs }, { rulesetFor }, { projectOf }] = await Promise.all([
+  const [{ runSession, endAs }, { summary }, { rulesetFor }, { projectOf }] = await Promise.all([
     import('../confine/run-session.js'),
+    import('../confine/mediate.js'),
     import('../confine/ruleset.js'),
     import('../confine/project.js'),
   ]);
@@ -81,6 +83,11 @@ async function run(command: string[], options: RunOptions, io: Io): Promise<void
     environment: io.env,
     cwd: io.cwd,
     warn: (text) => io.err(`nd7: ${safeLine(text)}`),
+    decided: (tallies) => {
+      // Beside the program's own output only where a person reads it, or has asked.
+      if (!io.isJson && (options.verbose === true || isatty(2)))
+        for (const line of summary(tallies)) io.err(`nd7: ${line}`);
+    },
     started: (boundary) => {
       if (options.verbose === true || io.isJson) show(boundary, io);
     },

@@ -10,6 +10,7 @@ import {
   PrepareError,
   type Ended,
   type ManifestRow,
+  type Supervised,
 } from '@nd7/confine';
 import { rulesetHash, type Ruleset } from '@nd7/policy';
 import { CliError } from '../cli/io.js';
@@ -17,6 +18,7 @@ import { safeLine } from '../show/safe.js';
 import type { Attachment } from './attach.js';
 import { Door } from './door.js';
 import { wayOut, type WayOut } from './egress.js';
+import { Mediation, type Tally } from './mediate.js';
 import { RunRecord } from './record.js';
 
 export interface RunRequest {
@@ -29,6 +31,8 @@ export interface RunRequest {
   cwd: string;
   /** Told once, when the program is about to run. */
   started(boundary: Boundary): void;
+  /** Told once, when the program has ended, what was decided about names. */
+  decided(tallies: readonly Tally[]): void;
   /** Told what the record of this session lacks, where the policy lets it, and why it ended where that was not the program's doing. */
   warn(text: string): void;
 }
@@ -62,10 +66,16 @@ export async function runSession(request: RunRequest): Promise<Ended> {
   let door: Door | undefined;
   try {
     door = await openDoor(request, record);
-    let ended = await attempt(request, launcher.path, record, door, true);
+    const way: Way = { userNamespace: true, isObserved: true };
+    let ended = await attempt(request, launcher.path, record, door, way);
     // Where user namespaces are refused, root makes the others without one.
-    if (!ended.hasRun && ended.failure?.step === 'namespaces' && isRoot())
-      ended = await attempt(request, launcher.path, record, door, false);
+    if (!ended.hasRun && ended.failure?.step === 'namespaces' && isRoot()) {
+      way.userNamespace = false;
+      ended = await attempt(request, launcher.path, record, door, way);
+    }
+    // Where calls cannot be answered: what that takes from the boundary is in the manifest, and the policy may require it.
+    if (!ended.hasRun && ended.failure?.step === 'observe')
+      ended = await attempt(request, launcher.path, record, door, { ...way, isObserved: false });
     if (!ended.hasRun) throw failed(ended);
     const { code, signal, failure } = ended;
     await door?.close();
@@ -110,25 +120,43 @@ async function openDoor(request: RunRequest, record: RunRecord): Promise<Door | 
 
 const isRoot = (): boolean => process.geteuid?.() === 0;
 
+/** How a session is started: what some systems do not give. */
+interface Way {
+  userNamespace: boolean;
+  /** With a supervisor that answers the calls that make names. */
+  isObserved: boolean;
+}
+
+/** What a supervisor can do at best: what it can do here it says itself. */
+const SUPERVISED: Supervised = { sockets: true, masks: true };
+
 async function attempt(
   request: RunRequest,
   launcher: string,
   record: RunRecord,
   door: Door | undefined,
-  userNamespace: boolean,
+  way: Way,
 ): Promise<Ended & { hasRun: boolean }> {
   const { ruleset } = request;
   const out = wayOut(ruleset, request.environment, (decision) =>
     record.note('network', { ...decision }, 'an answer of the proxy', 'decision:egress'),
   );
-  const prepared = prepareSession(request, out, door, userNamespace);
+  const prepared = prepareSession(request, out, door, way);
+  let end = (): void => undefined;
+  const mediation = new Mediation(
+    ruleset,
+    (...entry) => record.note(...entry),
+    () => end(),
+  );
   try {
-    refuseMissing(ruleset, manifest(ruleset, prepared.built, []));
+    refuseMissing(ruleset, manifest(ruleset, prepared.built, [], way.isObserved ? SUPERVISED : undefined));
     // Node makes a pipe non-blocking for all who share it when it first opens it; spawning makes those blocking that it hands on.
     void process.stderr;
     const session = launch(launcher, prepared.plan, {
-      admit: async ({ landlock, proofs }) => {
-        const rows = manifest(ruleset, prepared.built, proofs);
+      front: mediation,
+      admit: async ({ landlock, proofs, supervised }) => {
+        const rows = manifest(ruleset, prepared.built, proofs, supervised);
+        refuseMissing(ruleset, rows);
         const { shortfalls } = prepared.built;
         const boundary: Boundary = { tier: 'T1', landlock, rows, shortfalls, session: record.session };
         // On the disk before the program runs: nothing that it does can then be without it.
@@ -137,11 +165,15 @@ async function attempt(
         request.started(boundary);
       },
     });
+    end = () => session.signal('SIGKILL');
     const release = passSignals(session.signal);
     void session.listeners.then((listeners) => out.serve(listeners));
     try {
       const start = await session.started;
-      return { ...(await session.ended), hasRun: start !== undefined };
+      const ended = await session.ended;
+      await mediation.finish();
+      if (start !== undefined) request.decided(mediation.tallies);
+      return { ...ended, hasRun: start !== undefined };
     } finally {
       await session.ended;
       release();
@@ -158,13 +190,13 @@ function prepareSession(
   request: RunRequest,
   out: WayOut,
   door: Door | undefined,
-  userNamespace: boolean,
+  way: Way,
 ): ReturnType<typeof prepare> {
   try {
     const argv = door === undefined ? request.argv : (request.attachment?.argv ?? request.argv);
     const variables = { ...out.environment, ...door?.variables };
     const own = { argv, listeners: out.ports, variables, shows: door?.shows ?? [] };
-    return prepare({ ...request, ...own, userNamespace, isRoot: isRoot(), isFront: true });
+    return prepare({ ...request, ...own, ...way, isRoot: isRoot(), isFront: true });
   } catch (error) {
     if (error instanceof PrepareError) throw new CliError(2, error.message, error.hint, 'no-boundary');
     throw error;
@@ -175,10 +207,12 @@ function refuseMissing(ruleset: Ruleset, rows: readonly ManifestRow[]): void {
   const [first, ...others] = missing(ruleset, rows);
   if (first === undefined) return;
   const names = [first, ...others].map(({ property }) => property).join(', ');
+  const isOwn = ruleset.required.some(({ property, source }) => property === first.property && source.file !== null);
+  const mend = isOwn ? 'Take it out of "require"' : 'A profile of your own need not require it (docs/policy.md)';
   throw new CliError(
     2,
     `the policy requires what tier T1 does not give here: ${names}`,
-    `${first.property}: ${first.limit ?? 'nothing makes it hold'}. Take it out of "require", or run elsewhere.`,
+    `${first.property}: ${first.limit ?? 'nothing makes it hold'}. ${mend}, or run elsewhere.`,
     'missing-property',
   );
 }

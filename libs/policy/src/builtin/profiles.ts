@@ -63,6 +63,8 @@ const offline: PolicyDocument = {
   require: [
     'files.write',
     'files.read',
+    'files.leaves',
+    'network.proxy',
     'network.protocols',
     'processes.signal',
     'processes.inspect',
