@@ -122,7 +122,7 @@ withClient(`Claude Code ${VERSION} inside nd7 run, headless${why === undefined ?
   });
 
   it.each([
-    ['npx, as the project has it', ['npx', '--no', 'claude']],
+    ['npx, as the project has it', ['npx', '--yes', 'claude']],
     ['a wrapper of a shell', ['./claude']],
   ])('is found by its file through %s', async (_how, words) => {
     world = await insideWorld(path);

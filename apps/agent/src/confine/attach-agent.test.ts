@@ -70,13 +70,13 @@ it.each([
   ['through npx, with a version', 'npx -y @anthropic-ai/claude-code@2.1.332 -p x', 'claude-code', 2],
   ['through npx, by its package', 'npx --package @anthropic-ai/claude-code claude -p x', 'claude-code', 3],
   ['through npx, as the project has it', 'npx cc -p x', 'claude-code', 1],
+  ['through npx, after an option with a value', 'npx --cache /x --yes @openai/codex exec', 'codex', 4],
   ['through npm exec', 'npm exec -- @openai/codex exec x', 'codex', 3],
-  ['through env', 'env -u X A=b claude -p x', undefined, 0],
   ['through env with assignments', 'env A=b claude -p x', 'claude-code', 2],
   ['through a wrapper of a shell', 'BASE/wrapper/claude -p x', 'claude-code', 0],
   ['Codex', 'codex exec x', 'codex', 0],
 ])('finds an agent %s', (_how, line, name, at) => {
-  expect(find(line)).toEqual(name === undefined ? undefined : { name, at });
+  expect(find(line)).toEqual({ name, at });
 });
 
 it.each([
@@ -87,6 +87,10 @@ it.each([
   ['a script of node’s that is something else', 'node script.js claude'],
   ['text that node runs', 'node -e claude'],
   ['a package whose name only begins so', 'npx @anthropic-ai/claude-codec'],
+  ['what npx takes for the value of an option', 'npx --no claude -p x'],
+  ['a command of npm’s that takes the agent’s options for its own', 'npm exec @anthropic-ai/claude-code -p x'],
+  ['what env takes for the value of an option', 'env -u claude'],
+  ['text that npx runs', 'npx -c claude'],
   ['an argument that names one', 'npm exec'],
   ['what is not there', 'no-such-program'],
 ])('does not take %s for one', (_what, line) => {

@@ -35,6 +35,9 @@ const RUNS_TEXT = /^(-e|--eval|-p|--print|-pe)$/;
 const RUNNERS = /^(npx|pnpx|bunx|npx-cli\.js|pnpx\.cjs)$/;
 const MANAGERS = /^(npm|pnpm|yarn|bun|npm-cli\.js|pnpm\.cjs)$/;
 const MANAGER_COMMANDS = /^(exec|dlx|x)$/;
+/** Options of theirs that take the next argument; npx takes it for `--no` too. */
+const RUNNER_WITH_VALUE =
+  /^(-p|--package|--no|--cache|--userconfig|--registry|--loglevel|--prefix|--shell|-w|--workspace|-n|--node-arg)$/;
 const MAX_DEPTH = 4;
 const CHUNK = 8 << 20;
 const MAX_SCRIPT = 64 << 10;
@@ -54,8 +57,12 @@ function agentAt(argv: readonly string[], at: number, where: Where, depth: numbe
   const names = [basename(word), basename(file)];
   if (names.includes('env')) return agentAt(argv, firstOf(argv, at + 1, /^(-|\w+=)/), where, depth - 1);
   if (names.some((name) => RUNNERS.test(name))) return agentOfRunner(argv, at + 1, where, depth);
-  if (names.some((name) => MANAGERS.test(name)) && MANAGER_COMMANDS.test(argv[at + 1] ?? ''))
-    return agentOfRunner(argv, at + 2, where, depth);
+  if (names.some((name) => MANAGERS.test(name)) && MANAGER_COMMANDS.test(argv[at + 1] ?? '')) {
+    const found = agentOfRunner(argv, at + 2, where, depth);
+    // npm takes options that follow the command for its own, unless -- stands before it.
+    const isNpm = names.some((name) => /^npm\b/.test(name));
+    return isNpm && !argv.slice(at + 2, found?.at).includes('--') ? undefined : found;
+  }
   if (names.some((name) => RUNTIMES.test(name))) return agentOfScript(argv, at + 1, where, depth);
   return agentOfFile(file, word, at, where, depth);
 }
@@ -79,8 +86,10 @@ function agentOfRunner(argv: readonly string[], from: number, where: Where, dept
   let spec: string | undefined;
   for (; argv[at]?.startsWith('-') === true; at++) {
     const option = argv[at] as string;
-    if (option === '-p' || option === '--package') spec = argv[++at];
+    if (/^(-c|--call)(=|$)/.test(option)) return undefined;
+    if (option === '-p' || option === '--package') spec = argv[at + 1];
     else if (option.startsWith('--package=')) spec = option.slice('--package='.length);
+    if (RUNNER_WITH_VALUE.test(option)) at++;
   }
   const command = argv[at];
   if (command === undefined) return undefined;
