@@ -72,7 +72,7 @@ it.each([
   ['through npx, as the project has it', 'npx cc -p x', 'claude-code', 1],
   ['through npx, after an option with a value', 'npx --cache /x --yes @openai/codex exec', 'codex', 4],
   ['through npm exec', 'npm exec -- @openai/codex exec x', 'codex', 3],
-  ['through env with assignments', 'env A=b claude -p x', 'claude-code', 2],
+  ['through env', 'env -i -u X A=b claude -p x', 'claude-code', 5],
   ['through a wrapper of a shell', 'BASE/wrapper/claude -p x', 'claude-code', 0],
   ['Codex', 'codex exec x', 'codex', 0],
 ])('finds an agent %s', (_how, line, name, at) => {

@@ -55,7 +55,7 @@ function agentAt(argv: readonly string[], at: number, where: Where, depth: numbe
   const file = word === undefined || depth === 0 ? undefined : findProgram(word, where);
   if (word === undefined || file === undefined) return undefined;
   const names = [basename(word), basename(file)];
-  if (names.includes('env')) return agentAt(argv, firstOf(argv, at + 1, /^(-|\w+=)/), where, depth - 1);
+  if (names.includes('env')) return agentAt(argv, commandOfEnv(argv, at + 1), where, depth - 1);
   if (names.some((name) => RUNNERS.test(name))) return agentOfRunner(argv, at + 1, where, depth);
   if (names.some((name) => MANAGERS.test(name)) && MANAGER_COMMANDS.test(argv[at + 1] ?? '')) {
     const found = agentOfRunner(argv, at + 2, where, depth);
@@ -206,8 +206,9 @@ function withFile<T>(file: string, use: (fd: number) => T): T | undefined {
   }
 }
 
-function firstOf(argv: readonly string[], from: number, skip: RegExp): number {
+/** Index of the command that env starts, behind its options and assignments. */
+function commandOfEnv(argv: readonly string[], from: number): number {
   let at = from;
-  while (argv[at] !== undefined && skip.test(argv[at] as string)) at++;
+  for (; /^(-|\w+=)/.test(argv[at] ?? ''); at++) if (/^-[uC]$/.test(argv[at] as string)) at++;
   return at;
 }
