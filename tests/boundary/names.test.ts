@@ -226,6 +226,23 @@ it('a mask that lets out nothing holds for what the session makes, too', () => {
   expect(decisions().filter(({ verdict }) => verdict === 'mask')).toHaveLength(3);
 });
 
+it('the agent’s state is written without what gives rights, and its settings are not made', () => {
+  policy({ packs: { 'claude-code': true } });
+  const state = '{"theme":"dark","mcpServers":{"x":{"command":"sh"}}}';
+  const { results } = inside([
+    `echo '${state}' > ~/.claude/new && mv ~/.claude/new ~/.claude/.claude.json && grep dark ~/.claude/.claude.json`,
+    'grep mcpServers ~/.claude/.claude.json',
+    'echo x > ~/.claude/.claude.json',
+    'echo {} > ~/.claude/settings.json',
+    'echo {} > ~/.claude/settings.local.json',
+    'mkdir ~/.claude/agents',
+    'mkdir ~/.claude/projects && echo x > ~/.claude/projects/x.jsonl',
+  ]);
+  expect(works(results)).toEqual([true, false, false, false, false, false, true]);
+  expect(JSON.parse(readFileSync(join(home, '.claude/.claude.json'), 'utf8'))).toEqual({ theme: 'dark' });
+  expect(decisions().find(({ verdict }) => verdict === 'hold')?.held).toEqual(['mcpServers']);
+});
+
 it('a loop of refusals is one entry and a count, and the person is told when they ask', () => {
   const { stderr } = inside(
     ['i=0; while [ $i -lt 600 ]; do mkdir .claude; i=$((i+1)); done; echo x >> AGENTS.md; exit 0'],

@@ -10,6 +10,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#ifndef RENAME_NOREPLACE
+#define RENAME_NOREPLACE 1u
+#endif
 #ifndef RENAME_EXCHANGE
 #define RENAME_EXCHANGE 2u
 #endif
@@ -114,6 +117,8 @@ static int rename_found(const struct call *call, struct pair *pair, unsigned fla
     error = may_move(call, &pair->to, &pair->from, &there, alone, &back);
     if (error == 0 && back.outcome == RULE_MASK) error = refused(call, CALL_RENAME_TO, &back, &pair->from);
   }
+  /* As mv does it first: only where nothing is there. */
+  if (error == ASK && flags == RENAME_NOREPLACE) return stat_at(&pair->to, &there) ? EEXIST : ASK;
   if (error == ASK && flags != 0) return refused(call, CALL_RENAME_TO, target, &pair->to);
   if (error != 0) return error;
   error = rename_now(pair, flags);
