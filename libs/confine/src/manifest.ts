@@ -66,7 +66,7 @@ const T1: Readonly<Record<Property, Promised>> = {
   'sockets.pathname': {
     status: 'partial',
     provider: 'covers in the mount view',
-    limit: `sockets that are bound outside during the session, in folders that can be read, can be connected to: ${NO_SUPERVISOR}`,
+    limit: 'sockets that are bound outside during the session, in folders that can be read, can be connected to',
   },
   'sockets.abstract': { status: 'full', provider: 'network namespace, Landlock', proofs: ['abstract-socket'] },
   'processes.signal': { status: 'full', provider: 'pid namespace, Landlock', proofs: ['signal'] },
