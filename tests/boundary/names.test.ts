@@ -139,6 +139,15 @@ it('a key that runs something is refused with its name, and the configuration st
     'printf "[core]\\n\\tfsmonitor = x\\n" > .git/config',
     'printf "[core]\\n\\tfsmonitor = x\\n" > c && mv c .git/config',
     'ln .git/config linked',
+    // By a descriptor, which has a name as well.
+    'exec 5< .git/config; printf x > /proc/self/fd/5',
+    'exec 5< .git/config; printf x >> /dev/fd/5',
+    'printf x > /proc/$$/cwd/.git/config',
+    'exec 5< .git/config; truncate -s 0 /proc/self/fd/5',
+    `python3 -c 'import os; os.truncate(".git/config", 0)'`,
+    `python3 -c 'import os; os.open(".git/config", os.O_RDONLY | os.O_TRUNC)'`,
+    `python3 -c 'import os; os.open("/proc/self/fd/%d" % os.open(".git/config", os.O_PATH), os.O_RDWR)'`,
+    `python3 -c 'import os; os.link("/proc/self/fd/%d" % os.open(".git/config", os.O_RDONLY), "l", follow_symlinks=True)'`,
   ];
   const { results } = inside(commands);
   expect(results.map((result) => result.startsWith('0'))).toEqual(commands.map(() => false));

@@ -33,6 +33,25 @@ static bool is_session_proc(int object) {
   return is_on_proc(object) && fstatat(observe.root, "proc", &own, 0) == 0 && fstat(object, &s) == 0 && s.st_dev == own.st_dev;
 }
 
+/* What a descriptor stands for has a name too, also where a link of /proc leads to it as if it had none. Whether that is protected; then it is told. */
+static bool is_guarded(const struct call *call, int object, enum rule_call what) {
+  struct place *place = malloc(sizeof *place);
+  if (place == NULL || path_of(object, place->path, PATH_MAX, &place->path_length) != 0) {
+    free(place);
+    return true;
+  }
+  bool guarded = false;
+  /* Pipes and the like have no path. */
+  if (place->path[0] == '/' && is_writable(place->path, place->path_length)) {
+    path_split_last(place->path, &place->name, &place->name_length);
+    const struct rule rule = rule_of(place, IS_FILE);
+    guarded = rule.outcome == RULE_REFUSE || rule.outcome == RULE_MEDIATE;
+    if (guarded) channel_event(call, EVENT_REFUSED, what, EACCES, rule.index, place->path);
+  }
+  free(place);
+  return guarded;
+}
+
 /* What a descriptor O_PATH stands for, opened as the program could. `object` is taken over. */
 static void open_object(struct call *call, int object, int flags) {
   struct stat s;
@@ -48,6 +67,10 @@ static void open_object(struct call *call, int object, int flags) {
   if ((flags & O_EXCL) != 0 && (flags & O_CREAT) != 0) {
     close(object);
     return call_fail(call, EEXIST);
+  }
+  if (((wanted & O_ACCMODE) != O_RDONLY || (wanted & O_TRUNC) != 0) && is_guarded(call, object, CALL_OPEN)) {
+    close(object);
+    return call_fail(call, EACCES);
   }
   int fd;
   if (is_session_proc(object)) {
@@ -283,31 +306,21 @@ again:
 
 void do_truncate(struct call *call, uint64_t path, int64_t length) {
   char text[PATH_MAX];
-  struct place *place = malloc(sizeof *place);
-  if (place == NULL) return call_fail(call, ENOMEM);
   int error = length < 0 ? EINVAL : caller_text(call, path, text), object = -1;
   bool magic;
   names_lock(false);
   if (error == 0) error = object_find(call, AT_FDCWD, text, false, true, &object, &magic);
   if (error == 0 && !call_waits(call)) error = ESRCH;
-  if (error == 0) error = path_of(object, place->path, PATH_MAX, &place->path_length);
+  if (error == 0 && is_guarded(call, object, CALL_TRUNCATE)) error = EACCES;
   if (error == 0) {
+    char real[PATH_MAX];
     size_t n;
-    path_split_last(place->path, &place->name, &n);
-    place->name_length = n;
-    const bool inside = is_writable(place->path, place->path_length) && !magic;
-    const struct rule rule = rule_of(place, IS_FILE);
-    if (inside && (rule.outcome == RULE_REFUSE || rule.outcome == RULE_MEDIATE)) {
-      channel_event(call, EVENT_REFUSED, CALL_TRUNCATE, EACCES, rule.index, place->path);
-      error = EACCES;
-    } else if (inside) {
-      error = truncate(path_to(object).text, length) == 0 ? 0 : errno;
-    } else {
-      error = -floor_truncate(object, length);
-    }
+    error = path_of(object, real, sizeof real, &n);
+    const bool inside = error == 0 && is_writable(real, n) && !magic;
+    if (inside) error = truncate(path_to(object).text, length) == 0 ? 0 : errno;
+    else if (error == 0) error = -floor_truncate(object, length);
   }
   names_unlock();
   if (object >= 0) close(object);
-  free(place);
   call_fail(call, error);
 }
