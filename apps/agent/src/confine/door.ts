@@ -180,7 +180,7 @@ export class Door {
     if (this.#hold !== undefined) return;
     const { folder, name } = socketOf(this.home);
     const address = socketAddress(folder, name);
-    const hold = connect(address.path, () => hold.write(encodeRequest(HOLD_DOOR, {})));
+    const hold = connect(address.path, () => hold.write(encodeRequest(HOLD_DOOR, { 'inside.run': this.record.id })));
     this.#hold = hold.unref();
     hold.on('error', () => undefined).on('data', () => undefined);
     hold.once('close', () => {

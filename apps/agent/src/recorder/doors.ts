@@ -1,6 +1,7 @@
 import {
   chmodSync,
   closeSync,
+  existsSync,
   fstatSync,
   ftruncateSync,
   mkdirSync,
@@ -33,9 +34,8 @@ const LOCK = /^(s-[0-9a-f]{16})\.lock$/;
  * kernel gives back for a killed process too. Throws the system's error.
  */
 export function takeDoor(home: string, session: string): DoorFolder {
-  const run = join(home, 'run');
-  makeFolders(run, 0o700);
-  const path = join(run, `s-${blake3Hex(Buffer.from(session)).slice(0, 16)}`);
+  makeFolders(join(home, 'run'), 0o700);
+  const path = folderOf(home, session);
   const lock = takeLock(`${path}.lock`);
   ftruncateSync(lock, 0);
   writeSync(lock, session);
@@ -50,6 +50,15 @@ export function takeDoor(home: string, session: string): DoorFolder {
       closeSync(lock);
     },
   };
+}
+
+function folderOf(home: string, session: string): string {
+  return join(home, 'run', `s-${blake3Hex(Buffer.from(session)).slice(0, 16)}`);
+}
+
+/** Whether a session's folder is there, or what is left of it. */
+export function hasDoor(home: string, session: string): boolean {
+  return existsSync(`${folderOf(home, session)}.lock`);
 }
 
 /** Takes away the folders of sessions whose front has died, and answers which sessions those are. */

@@ -8,7 +8,7 @@ import type { Peer } from '@nd7/kernel';
 import type { AwayReason, SessionMark } from '@nd7/ship';
 import type { KeyPair } from '@nd7/signing';
 import type { RecorderConfig } from './config.js';
-import { endDeadSessions } from './doors.js';
+import { endDeadSessions, hasDoor } from './doors.js';
 import { environmentOf } from './frames.js';
 import type { Answer, Request } from './frames.js';
 import { markOf } from './heartbeat.js';
@@ -104,6 +104,14 @@ export class Recorder implements ShipHost {
     await this.tellMissed();
     await this.endDead('recorder started');
     this.watch.wake();
+  }
+
+  /** The front of a confined session has hung up: where it was killed, its end is written. Its lock may be given back a moment later. */
+  async frontGone(session: string): Promise<void> {
+    for (let attempt = 0; attempt < 50 && hasDoor(this.home, session); attempt++) {
+      await this.endDead('its front hung up');
+      await new Promise((resolve) => setTimeout(resolve, 100));
+    }
   }
 
   /** Ends the confined sessions whose front was killed. */

@@ -69,8 +69,7 @@ export async function runRecorder(root: string, { heartbeatMs }: { heartbeatMs?:
   const server = await listen(socketOf(home.root), async (request, peer, gone) => {
     rest.touch();
     if (request.op === HOLD_DOOR) {
-      await Promise.race([gone, stopped.wait]);
-      await recorder.endDead('its front hung up');
+      await Promise.race([gone.then(() => recorder.frontGone(request.meta.get('inside.run') ?? '')), stopped.wait]);
       return { exit: 0, stdout: '', stderr: '' };
     }
     if (request.op === 'stop') {
