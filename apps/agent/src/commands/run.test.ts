@@ -117,6 +117,28 @@ describe('nd7 run', () => {
     expect(readdirSync(join(user, '.nd7')).filter((name) => name.startsWith('.canary'))).toEqual([]);
   });
 
+  it('records what was refused, once and how often, and the log says it', () => {
+    const refused = nd7([
+      'run',
+      '--',
+      'sh',
+      '-c',
+      'mkdir .claude; mkdir .claude; git init -q . && git config alias.x y',
+    ]);
+    expect(refused.status).not.toBe(0);
+    const [session = ''] = readdirSync(join(user, '.nd7/sessions')).filter((name) => name.startsWith('run-'));
+    const lines = nd7(['log', session])
+      .stdout.split('\n')
+      .filter((line) => line.includes('decision'));
+    expect(lines.map((line) => line.replace(/.*decision +/, '').replace(/ +/, ' '))).toEqual([
+      `file deny mkdir ${project}/.claude, by protect.refuse: .claude`,
+      expect.stringMatching(/^file allow rename .*\/\.git\/config, by protect\.mediate\.name: git:config$/),
+      expect.stringMatching(/^file deny rename .*\/\.git\/config, alias\.x, by protect\.mediate\.name: git:config$/),
+      expect.stringMatching(/^file\.summary .*deny 2 times by protect\.refuse: \.claude/),
+    ]);
+    expect(nd7(['verify', session])).toMatchObject({ status: 0 });
+  });
+
   it.each([
     ['goes on and keeps the exit code where the policy lets it, saying so once', 'best-effort', 7],
     ['says so in place of the exit code where the policy requires it', 'required', 1],

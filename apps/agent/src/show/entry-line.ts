@@ -2,6 +2,7 @@
 import type { EntryView } from '@nd7/entry';
 import { describeEntry } from '@nd7/hooks';
 import type { Io } from '../cli/io.js';
+import type { Tally } from '../confine/mediate.js';
 import { fit, safeLine } from './safe.js';
 
 /** What a timeline knows of an entry: plain data, printed as it stands by `--json`. */
@@ -44,15 +45,35 @@ export function timelineEntry(seq: number, view: EntryView): TimelineEntry {
   };
 }
 
-/** What the recorder's own entries are about. */
+/** What the recorder's own entries are about, and decisions of nd7's parts. */
 function ownText(view: EntryView): string | undefined {
-  if (view.class !== 'recorder' || view.data === undefined) return undefined;
+  if (view.data === undefined) return undefined;
+  if (view.class === 'decision') return decisionText(JSON.parse(view.data) as Record<string, unknown>);
+  if (view.class !== 'recorder') return undefined;
   const data = JSON.parse(view.data) as Record<string, unknown>;
   if (view.kind === 'seal') return `next key ${String(data['next']).slice(0, 8)}…`;
   const told = Object.entries(data).filter(
     ([name, value]) => !['machine', 'key', 'cert'].includes(name) && typeof value !== 'object',
   );
   return told.map(([name, value]) => `${name} ${String(value)}`).join(', ');
+}
+
+/** Of a name or a host: what was decided about it, what of it, and by which rule. */
+function decisionText(data: Record<string, unknown>): string | undefined {
+  const { verdict, call, path, host, port, allowed, reason, held, source, rules } = data;
+  if (Array.isArray(rules))
+    return `${rules.map(({ verdict: said, count, rule: by }: Tally) => `${said} ${count} times by ${by ?? 'the boundary'}`).join(', ')}`;
+  const rule = typeof source === 'object' && source !== null && 'text' in source ? String(source.text) : undefined;
+  const keys = Array.isArray(held) && held.length > 0 ? held.map(String).join(', ') : undefined;
+  const what =
+    typeof path === 'string'
+      ? [verdict, call, path]
+      : typeof host === 'string'
+        ? [allowed === true ? 'allow' : 'deny', port === null ? host : `${host}:${String(port)}`, reason ?? '']
+        : undefined;
+  if (what === undefined) return undefined;
+  const said = what.filter((part) => typeof part === 'string' && part !== '').join(' ');
+  return [said, keys, rule && `by ${rule}`].filter((part) => part !== undefined).join(', ');
 }
 
 /** What a finished call gave back, where its form is known. */
