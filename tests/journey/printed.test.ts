@@ -213,8 +213,8 @@ it('every command that prints JSON has a row', async () => {
   const { stdout } = await desk.nd7(['complete', '--', '']);
   const commands = stdout.split('\n').flatMap((line) => /^([a-z]+)\t/.exec(line)?.[1] ?? []);
   expect(commands).toContain('verify');
-  // What an agent reads, a shell's script, help; and a program's boundary, which is told on its standard error.
-  const others = ['hook', 'complete', 'help', 'run'];
+  // What an agent reads, a shell's script, help.
+  const others = ['hook', 'complete', 'help'];
   const rows = page.split('\n').map((line) => line.split('|')[1] ?? '');
   const isTold = (command: string): boolean => rows.some((row) => new RegExp(`\`nd7 ${command}\\b`).test(row));
   expect(commands.filter((command) => !others.includes(command) && !isTold(command))).toEqual([]);
