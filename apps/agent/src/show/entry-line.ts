@@ -2,7 +2,6 @@
 import type { EntryView } from '@nd7/entry';
 import { describeEntry } from '@nd7/hooks';
 import type { Io } from '../cli/io.js';
-import type { Tally } from '../confine/mediate.js';
 import { fit, safeLine } from './safe.js';
 
 /** What a timeline knows of an entry: plain data, printed as it stands by `--json`. */
@@ -58,12 +57,22 @@ function ownText(view: EntryView): string | undefined {
   return told.map(([name, value]) => `${name} ${String(value)}`).join(', ');
 }
 
+const MOST_RULES = 10;
+
+function isObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null;
+}
+
+/** One rule's part in a session. */
+function sumText({ verdict, count, rule }: Record<string, unknown>): string {
+  return `${String(verdict)} ${String(count)} times by ${String(rule ?? 'the boundary')}`;
+}
+
 /** Of a name or a host: what was decided about it, what of it, and by which rule. */
 function decisionText(data: Record<string, unknown>): string | undefined {
   const { verdict, call, path, host, port, allowed, reason, held, source, rules } = data;
-  if (Array.isArray(rules))
-    return `${rules.map(({ verdict: said, count, rule: by }: Tally) => `${said} ${count} times by ${by ?? 'the boundary'}`).join(', ')}`;
-  const rule = typeof source === 'object' && source !== null && 'text' in source ? String(source.text) : undefined;
+  if (Array.isArray(rules)) return rules.slice(0, MOST_RULES).filter(isObject).map(sumText).join(', ');
+  const rule = isObject(source) && 'text' in source ? String(source.text) : undefined;
   const keys = Array.isArray(held) && held.length > 0 ? held.map(String).join(', ') : undefined;
   const what =
     typeof path === 'string'
