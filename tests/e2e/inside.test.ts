@@ -148,7 +148,6 @@ withClient(`Claude Code ${VERSION} inside nd7 run, headless${why === undefined ?
     // What the client itself would not do a program of the project’s does.
     const steps = probe.map((_, n) => bash(`sh probe-${n}.sh 2>&1; true`));
     world = await insideWorld(path, { probe: { steps: [...steps, { text: 'Done.' }] } });
-    writeFileSync(join(world.home, '.claude/settings.json'), '{}');
     probe.forEach((text, n) => writeFileSync(join(world.project, `probe-${n}.sh`), text));
     const { entries, run } = await recorded('probe');
     const outputs = JSON.stringify(
@@ -157,7 +156,7 @@ withClient(`Claude Code ${VERSION} inside nd7 run, headless${why === undefined ?
     expect(outputs).not.toMatch(/SECRET|"nd7":1/);
     expect(outputs).toMatch(/Read-only file system/);
     expect(readdirSync(world.home).sort()).toEqual(['.claude', '.nd7', '.ssh']);
-    expect(readFileSync(join(world.home, '.claude/settings.json'), 'utf8')).toBe('{}');
+    expect(existsSync(join(world.home, '.claude/settings.json'))).toBe(false);
     expect(of(run.entries, 'network').filter(({ data }) => data['allowed'] === false)).toMatchObject([
       { data: { host: 'example.com', reason: 'no-rule' } },
     ]);
@@ -300,7 +299,7 @@ terminal(`Claude Code ${VERSION} inside nd7 run, interactive (tmux)`, () => {
     world = await insideWorld(path);
     const key = world.environment()['ANTHROPIC_API_KEY'] ?? '';
     writeFileSync(
-      join(world.home, '.claude/.claude.json'),
+      join(world.home, '.claude.json'),
       JSON.stringify({
         hasCompletedOnboarding: true,
         lastOnboardingVersion: VERSION,

@@ -46,6 +46,18 @@ describe('nd7 run', () => {
     expect(readFileSync(join(project, 'made'), 'utf8')).toBe('x\n');
   });
 
+  it('says where an agent will not find the login that its person has', () => {
+    mkdirSync(join(user, '.claude'));
+    writeFileSync(join(user, '.claude/.credentials.json'), '{}');
+    const agent = ['run', '--agent', 'claude-code', '--', 'sh', '-c', 'cat ~/.claude/.credentials.json'];
+    expect(nd7(agent).stderr).toMatch(/^nd7: the login in .*\.credentials\.json is hidden inside.*"claude-code-login"/);
+    expect(nd7(agent, { env: { ANTHROPIC_API_KEY: 'x' } }).stderr).not.toContain('is hidden inside');
+    mkdirSync(join(user, '.nd7'), { recursive: true, mode: 0o700 });
+    const policy = { nd7: 1, packs: { 'claude-code-login': true } };
+    writeFileSync(join(user, '.nd7/policy.jsonc'), JSON.stringify(policy), { mode: 0o600 });
+    expect(nd7(agent).stderr).not.toContain('is hidden inside');
+  });
+
   it('leaves the program streams that block: who writes late is waited for, and who reads late', () => {
     const script = `(sleep 1; echo late) | "$0" "$1" run -v -- sh -c 'cat; head -c 1000000 /dev/zero >&2' 2>&1 | (sleep 1; wc -c)`;
     const { stdout } = spawnSync('sh', ['-c', script, process.execPath, BIN], {

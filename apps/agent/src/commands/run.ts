@@ -121,9 +121,12 @@ async function agentOf(
 }
 
 async function attached(argv: readonly string[], found: FoundAgent, ruleset: Ruleset, io: Io): Promise<Attachment> {
-  const { attach } = await import('../confine/attach.js');
+  const [{ attach }, { hiddenLogin }] = await Promise.all([
+    import('../confine/attach.js'),
+    import('../confine/attach-login.js'),
+  ]);
   const settings = ruleset.environment.set.find(({ name }) => name === 'CLAUDE_CONFIG_DIR')?.value;
-  return attach({
+  const attachment = attach({
     argv,
     found,
     nd7Home: io.home,
@@ -132,6 +135,8 @@ async function attached(argv: readonly string[], found: FoundAgent, ruleset: Rul
     environment: io.env,
     cwd: io.cwd,
   });
+  const login = hiddenLogin(found.name, ruleset, io.env);
+  return login === undefined ? attachment : { ...attachment, notes: [...attachment.notes, login] };
 }
 
 /** On stderr: stdout is the program's. */
