@@ -72,7 +72,7 @@ function sumText({ verdict, count, rule }: Record<string, unknown>): string {
 function decisionText(data: Record<string, unknown>): string | undefined {
   const { verdict, call, path, host, port, allowed, reason, held, source, rules } = data;
   if (Array.isArray(rules)) return rules.slice(0, MOST_RULES).filter(isObject).map(sumText).join(', ');
-  const rule = isObject(source) && 'text' in source ? String(source.text) : undefined;
+  const rule = isObject(source) && source['text'] !== undefined ? String(source['text']) : undefined;
   const keys = Array.isArray(held) && held.length > 0 ? held.map(String).join(', ') : undefined;
   const what =
     typeof path === 'string'
