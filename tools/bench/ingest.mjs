@@ -108,7 +108,7 @@ class Session {
       prev: before,
       head: this.prev,
     };
-    const frame = declareContentSize(await compress(body, 1), body.length);
+    const frame = declareContentSize(await compress(body), body.length);
     return {
       claim: { ...claim, signature: toBase64(this.machine.sign(claimMessage(claim))) },
       frame,

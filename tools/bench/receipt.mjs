@@ -59,7 +59,7 @@ class Session {
     const body = Buffer.concat(lines.flatMap((line) => [line, utf8('\n')]));
     const { origin, id: session, machine, count: to, prev: head } = this;
     const claim = { origin, machine: machine.publicKey, session, from, to, prev: before, head };
-    const frame = declareContentSize(await compress(body, 1), body.length);
+    const frame = declareContentSize(await compress(body), body.length);
     return { claim: { ...claim, signature: toBase64(machine.sign(claimMessage(claim))) }, frame };
   }
 }

@@ -5,7 +5,7 @@
  * and bounded memory whatever the bytes say. It knows nothing of links, numbers or seals: `@nd7/chain` does.
  * Called by the chain's walk, in Node, in workers and in the browser.
  */
-export { createKernel } from './kernel.js';
+export { createKernel, sharedKernel } from './kernel.js';
 export { referenceKernel } from './reference.js';
 export { blake3, blake3Hex, blake3Stream } from './value.js';
 export { FAULT_REASONS, MAX_CHUNK } from './lines.js';

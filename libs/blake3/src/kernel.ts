@@ -29,23 +29,41 @@ function instantiate(): { kernel: Exports; bytes: Uint8Array } {
   return { kernel, bytes: new Uint8Array(kernel.memory.buffer) };
 }
 
-/** Hashes single values; undefined until the first, null where this host compiles no WebAssembly (a page under a strict policy). */
-let single: ReturnType<typeof instantiate> | null | undefined;
+/** Hashes single values. Null where this host compiles no WebAssembly (a page under a strict policy). */
+let single: WeakRef<ReturnType<typeof instantiate>> | null | undefined;
 
 /** BLAKE3 of at most MAX_CHUNK bytes through the kernel; undefined where it cannot be had here. */
 export function kernelHash(value: Uint8Array): Uint8Array | undefined {
-  if (single === undefined) {
+  if (single === null) return undefined;
+  let instance = single?.deref();
+  if (instance === undefined) {
     try {
-      single = instantiate();
+      instance = instantiate();
     } catch {
       single = null;
+      return undefined;
     }
+    single = new WeakRef(instance);
   }
-  if (single === null) return undefined;
-  const { kernel, bytes } = single;
+  const { kernel, bytes } = instance;
   bytes.set(value, kernel.INPUT.value);
   kernel.hash(value.length);
   return bytes.slice(kernel.HASHES.value, kernel.HASHES.value + 32);
+}
+
+let shared: WeakRef<LineKernel> | undefined;
+
+/**
+ * A kernel for all in this thread who use its results before they await anything. It is held weakly: a process that has come to rest gives its memory
+ * back with other garbage, and the next who asks gets another.
+ */
+export function sharedKernel(): LineKernel {
+  let kernel = shared?.deref();
+  if (kernel === undefined) {
+    kernel = createKernel();
+    shared = new WeakRef(kernel);
+  }
+  return kernel;
 }
 
 /**

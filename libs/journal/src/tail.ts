@@ -1,5 +1,5 @@
 import { readSync } from 'node:fs';
-import { createKernel, blake3Hex, type LineKernel } from '@nd7/blake3';
+import { blake3Hex, sharedKernel } from '@nd7/blake3';
 import { ChainWalk, genesis, type Head, type LogReason } from '@nd7/chain';
 import { isHex, MAX_LINE, readEntry } from '@nd7/entry';
 import { verifySignatures } from '@nd7/signing';
@@ -44,9 +44,6 @@ export function beginning(session: string): Place {
 const CHUNK = 1 << 20;
 /** How far back a seal is looked for; past that the log is walked from its beginning. 256 entries of the longest kind are 256 MiB. */
 const SEARCH = 64 << 20;
-
-/** The kernel of this thread: results are used before anything is awaited, so that every journal can share it. */
-let kernel: LineKernel | undefined;
 
 /**
  * The place just after the last seal within the first `durable` bytes, so that opening a long log costs what stands after it. Those bytes were on
@@ -103,11 +100,10 @@ function sealPlace(line: Buffer, bytes: number): Place | undefined {
 
 /** Walks the log from a place to `size`, checking every entry, and says where it stands then. `head` is what it is held against. */
 export async function walkTail(fd: number, from: Place, size: number, session: string, head?: Head): Promise<Tail> {
-  kernel ??= createKernel();
   let { bytes, sealedBytes, sealedAt } = from;
   const chain = new ChainWalk({
     session,
-    kernel,
+    kernel: sharedKernel(),
     verify: verifySignatures,
     ...(from.entries > 0 && { start: { entries: from.entries, head: from.head, key: from.key } }),
     ...(head && { head }),

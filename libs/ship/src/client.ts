@@ -87,7 +87,7 @@ export class VaultClient {
   /** The receipt at a path that the vault gave; undefined while it is not published. */
   async receipt(location: string): Promise<string | undefined> {
     try {
-      return (await this.signed('GET', this.pathAt(location))).text();
+      return (await this.signed('GET', this.pathAt(location))).text;
     } catch (error) {
       if (isVaultError(error) && (error.code === 'not-published' || error.code === 'not-found')) return undefined;
       throw error;
@@ -160,7 +160,7 @@ export class VaultClient {
   }
 
   private async statement(answer: Answer): Promise<StatementAnswer> {
-    if (answer.status === 200 || answer.status === 201) return { receipt: await answer.text() };
+    if (answer.status === 200 || answer.status === 201) return { receipt: answer.text };
     const location = answer.headers.get('location');
     if (answer.status !== 202 || location === null)
       throw this.badAnswer(answer.status, 'neither a receipt nor where it will be');
@@ -186,7 +186,7 @@ export class VaultClient {
   ): Promise<T> {
     let value: unknown;
     try {
-      value = JSON.parse(await answer.text());
+      value = JSON.parse(answer.text);
     } catch (error) {
       if (isVaultError(error)) throw error;
       throw this.badAnswer(answer.status, 'no JSON');

@@ -1,5 +1,4 @@
-import type { LineKernel } from '@nd7/blake3';
-import { createKernel, FAULT_REASONS, MAX_CHUNK } from '@nd7/blake3';
+import { FAULT_REASONS, MAX_CHUNK, sharedKernel } from '@nd7/blake3';
 import { genesis } from '@nd7/chain';
 import { readEntry, toHex } from '@nd7/entry';
 import { ShipError } from './error.js';
@@ -36,9 +35,6 @@ const MAX_ENTRIES = 4096;
 const MAX_BYTES = 8 * 1024 * 1024;
 /** Entries read at once: one may be a megabyte long. */
 const STEP = 32;
-
-/** One for all sessions: its calls do not overlap. */
-let shared: LineKernel | undefined;
 
 const SEAL = Buffer.from('"seal"');
 const PREFIX = /^\{"v":1,"seq":(0|[1-9][0-9]{0,15}),"prev":"([0-9a-f]{64})",/;
@@ -95,7 +91,7 @@ function hashCut(session: string, from: number, to: number, body: Uint8Array): C
       `session ${session}: entry ${String(entry)} does not check out (${reason}), so nothing from there on is shipped: nd7 verify ${session} says more`,
       { session, entry, reason },
     );
-  const kernel = (shared ??= createKernel());
+  const kernel = sharedKernel();
   let seq = from;
   let first: string | undefined;
   let head = '';

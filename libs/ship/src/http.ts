@@ -7,8 +7,8 @@ import { VaultError, isVaultError } from './error.js';
 export interface Answer {
   status: number;
   headers: Headers;
-  /** Reads the body, at most a megabyte of it. Throws VaultError. */
-  text(): Promise<string>;
+  /** At most a megabyte. */
+  text: string;
 }
 
 export interface Sending {
@@ -27,9 +27,25 @@ const MAX_ANSWER = 1 << 20;
 
 /** One request. Throws VaultError for every answer from 300 up, `unreachable` where there is none. */
 export async function send(sending: Sending): Promise<Answer> {
-  const { url, method, headers, body, timeoutMs, signal } = sending;
-  const timeout = AbortSignal.timeout(timeoutMs);
-  const stop = signal === undefined ? timeout : AbortSignal.any([signal, timeout]);
+  // Not AbortSignal.timeout: it holds on to the request, and so to a segment of some megabytes, until the time is over, also when the answer is long there.
+  const late = new AbortController();
+  const timer = setTimeout(() => late.abort(new DOMException(TOO_LONG, 'TimeoutError')), sending.timeoutMs);
+  try {
+    return await exchange(
+      sending,
+      sending.signal === undefined ? late.signal : AbortSignal.any([sending.signal, late.signal]),
+    );
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+const TOO_LONG = 'The operation was aborted due to timeout';
+
+async function exchange(
+  { url, method, headers, body, clock, ...sending }: Sending,
+  signal: AbortSignal,
+): Promise<Answer> {
   let response: Response;
   try {
     // A redirect would show the token and the signed request to somebody else.
@@ -37,15 +53,14 @@ export async function send(sending: Sending): Promise<Answer> {
       method,
       headers,
       redirect: 'manual',
-      signal: stop,
+      signal,
       ...(body && { body: new Uint8Array(body) }),
     });
   } catch (cause) {
     throw unreachable(url, cause);
   }
-  const read = (): Promise<string> => readText(response, url);
   if (response.status >= 200 && response.status < 300)
-    return { status: response.status, headers: response.headers, text: read };
+    return { status: response.status, headers: response.headers, text: await readText(response, url) };
   if (response.status < 400) {
     await response.body?.cancel();
     throw new VaultError(
@@ -54,20 +69,15 @@ export async function send(sending: Sending): Promise<Answer> {
       `${url} redirects (${String(response.status)}): give the vault's own address`,
     );
   }
-  throw await problemOf(response, url, sending.clock, read);
+  throw await problemOf(response, url, clock);
 }
 
-async function problemOf(
-  response: Response,
-  url: string,
-  clock: Clock,
-  read: () => Promise<string>,
-): Promise<VaultError> {
+async function problemOf(response: Response, url: string, clock: Clock): Promise<VaultError> {
   const wait = retryAfterOf(response.headers.get('retry-after'), clock);
   const later = wait === undefined ? {} : { retryAfter: wait };
   let text: string;
   try {
-    text = await read();
+    text = await readText(response, url);
   } catch (error) {
     return isVaultError(error) ? error : unreachable(url, error);
   }

@@ -36,7 +36,7 @@ export class Wire {
 
   async put(claim: SignedClaim, cut: Cut): Promise<StatementAnswer> {
     // The encoder streams and leaves the content size out; the vault wants it declared.
-    const packed = declareContentSize(await compress(Buffer.from(cut.body), 1), cut.body.length);
+    const packed = declareContentSize(await compress(Buffer.from(cut.body)), cut.body.length);
     const isSmaller = packed !== undefined && packed.length < cut.body.length;
     const [body, encoding] = isSmaller ? [packed, 'zstd' as const] : [cut.body, 'identity' as const];
     this.options.onEvent?.({ type: 'sending', from: cut.from, to: cut.to, bytes: cut.body.length, wire: body.length });

@@ -4,6 +4,10 @@ import { releaseFreedMemory } from '@nd7/kernel';
 
 /** Quiet for so long: what the work before needed is given back. */
 const QUIET_MS = 5_000;
+/** The collector frees buffers in a thread of its own, after it has answered. */
+const FREED_MS = 500;
+/** What is freed late is found by the next. */
+const ROUNDS = 2;
 
 /** Notices when a recorder comes to rest. One timer while there is work, none at rest. */
 export class Rest {
@@ -11,18 +15,20 @@ export class Rest {
 
   /** Something is being done. */
   touch(): void {
-    if (this.timer === undefined) this.timer = setTimeout(() => this.settle(), QUIET_MS).unref();
-    else this.timer.refresh();
+    clearTimeout(this.timer);
+    this.timer = setTimeout(() => this.settle(), QUIET_MS).unref();
   }
 
   stop(): void {
     clearTimeout(this.timer);
   }
 
-  private settle(): void {
-    this.timer = undefined;
+  private settle(rounds = ROUNDS): void {
     collectGarbage();
-    releaseFreedMemory();
+    this.timer = setTimeout(() => {
+      releaseFreedMemory();
+      if (rounds > 1) this.settle(rounds - 1);
+    }, FREED_MS).unref();
   }
 }
 
@@ -32,6 +38,7 @@ let collector: (() => void) | undefined;
 function collectGarbage(): void {
   if (collector === undefined) {
     setFlagsFromString('--expose-gc');
+    setFlagsFromString('--compact-on-every-full-gc');
     collector = runInNewContext('gc') as () => void;
   }
   collector();
