@@ -121,7 +121,7 @@ async function agentOf(
 }
 
 async function attached(argv: readonly string[], found: FoundAgent, ruleset: Ruleset, io: Io): Promise<Attachment> {
-  const [{ attach }, { hiddenLogin }] = await Promise.all([
+  const [{ attach }, { hiddenLogin, unapprovedKey }] = await Promise.all([
     import('../confine/attach.js'),
     import('../confine/attach-login.js'),
   ]);
@@ -135,8 +135,10 @@ async function attached(argv: readonly string[], found: FoundAgent, ruleset: Rul
     environment: io.env,
     cwd: io.cwd,
   });
+  const own = argv.slice(found.at + 1);
+  const key = found.name === 'claude-code' && isatty(0) ? unapprovedKey(ruleset, io.env, own) : undefined;
   const login = hiddenLogin(found.name, ruleset, io.env);
-  return login === undefined ? attachment : { ...attachment, notes: [...attachment.notes, login] };
+  return { ...attachment, notes: [...attachment.notes, key, login].filter((note) => note !== undefined) };
 }
 
 /** On stderr: stdout is the program's. */

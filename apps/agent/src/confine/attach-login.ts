@@ -1,4 +1,4 @@
-import { existsSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { accessAt, environmentInside, type Ruleset } from '@nd7/policy';
 import type { AgentName } from './attach-agent.js';
@@ -30,4 +30,40 @@ export function hiddenLogin(agent: AgentName, ruleset: Ruleset, environment: Nod
   const path = join(inside[folder] ?? join(ruleset.home, usual), file);
   if (!existsSync(path) || accessAt(ruleset, path).read) return undefined;
   return `the login in ${path} is hidden inside: the agent will ask for one. "packs": {"${pack}": true} in your policy shows it to the agent and all that it starts`;
+}
+
+/** How Claude Code knows a key that its person has approved (2.1.332). */
+const TAIL = 20;
+
+/**
+ * What to say where Claude Code will ask at a terminal whether it may use the key in its environment: the answer gives rights, so that the
+ * file in which it is kept does not change inside. Without a terminal it asks nothing.
+ */
+export function unapprovedKey(
+  ruleset: Ruleset,
+  environment: NodeJS.ProcessEnv,
+  own: readonly string[],
+): string | undefined {
+  const { ANTHROPIC_API_KEY: key, CLAUDE_CONFIG_DIR: folder } = environmentInside(ruleset.environment, environment);
+  if (
+    key === undefined ||
+    key === '' ||
+    folder === undefined ||
+    own.some((word) => word === '-p' || word === '--print')
+  )
+    return undefined;
+  const state = join(folder, '.claude.json');
+  const seed = ruleset.seeds.find(({ to }) => to === state)?.from;
+  if (approvedIn(existsSync(state) ? state : seed).includes(key.slice(-TAIL))) return undefined;
+  return `the agent will ask whether it may use ANTHROPIC_API_KEY, and the answer is held back inside: start it once outside with CLAUDE_CONFIG_DIR=${folder} and say yes`;
+}
+
+function approvedIn(file: string | undefined): unknown[] {
+  try {
+    const state = JSON.parse(readFileSync(file ?? '', 'utf8')) as { customApiKeyResponses?: { approved?: unknown } };
+    const approved = state.customApiKeyResponses?.approved;
+    return Array.isArray(approved) ? (approved as unknown[]) : [];
+  } catch {
+    return [];
+  }
 }
