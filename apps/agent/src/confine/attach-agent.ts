@@ -141,7 +141,7 @@ function wrapped(file: string, head: string, home: string): string | undefined {
 }
 
 /** The file that a word starts, links followed. */
-export function findProgram(word: string, { cwd, path }: Where): string | undefined {
+function findProgram(word: string, { cwd, path }: Where): string | undefined {
   if (word.includes('/')) return realFile(resolve(cwd, word));
   for (const folder of path.split(':')) {
     const file = realFile(resolve(cwd, folder, word));

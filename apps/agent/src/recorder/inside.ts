@@ -119,7 +119,7 @@ function pidInside(pid: number): string | undefined {
 const RUN_CHAIN = /^run-[0-9a-f]{16}$/;
 
 /** Whether a chain is one of `nd7 run` itself: no hook speaks there. */
-export function isRunChain(session: string): boolean {
+function isRunChain(session: string): boolean {
   return RUN_CHAIN.test(session);
 }
 
