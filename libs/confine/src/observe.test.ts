@@ -8,6 +8,7 @@ import {
   mkdirSync,
   readdirSync,
   readFileSync,
+  readlinkSync,
   symlinkSync,
 } from 'node:fs';
 import { join } from 'node:path';
@@ -193,6 +194,37 @@ describe.each(USERS)('a session of %s', (_who, user) => {
     process.kill(supervisor as number, 'SIGKILL');
     expect(await session.ended).toMatchObject({ code: 125, failure: { step: 'observe' } });
     expect(isAlive(init as number)).toBe(false);
+    session.prepared.clean();
+  });
+
+  // Nobody but root looks into the supervisor.
+  (process.geteuid?.() === 0 ? it : it.skip)('keeps no descriptor and no thread of what it answered [root]', async () => {
+    const [same, many] = ['same', 'many'].map((name) => program(machine, name));
+    const script = `
+      echo up; while [ ! -e go ]; do sleep 0.05; done; mkdir a; (cd a; timeout 60 ${same} 500 2000 > ../said); ${many} 8 100
+      for i in 1 2 3 4 5 6 7 8; do (timeout -s KILL 0.0$i ${many} 4 500; rm -rf many-* all-*) 2> /dev/null; done
+      mkfifo p; for i in 1 2 3; do timeout -s INT 0.1 sh -c 'echo x > p'; done; echo done; while [ ! -e stop ]; do sleep 0.05; done`;
+    const session = machine.start(['/bin/sh', '-c', script]);
+    let said = '';
+    session.process.stdout?.on('data', (bytes: Buffer) => (said += bytes.toString()));
+    await until('the session is up', () => said.includes('up'));
+    const launcher = String(session.process.pid);
+    const supervisor = readFileSync(`/proc/${launcher}/task/${launcher}/children`, 'utf8').split(' ')[0];
+    // Whose umask is known is held by a pidfd, of 64 threads at most for each of its own.
+    const held = (): string[] => [
+      ...readdirSync(`/proc/${supervisor}/fd`)
+        .map((fd) => readlinkSync(`/proc/${supervisor}/fd/${fd}`))
+        .filter((target) => !target.includes('pidfd'))
+        .sort(),
+      ...readdirSync(`/proc/${supervisor}/task`),
+    ];
+    const before = held();
+    mkdirSync(join(machine.project, 'go'));
+    await until('the storm is over', () => said.includes('done'), 120_000);
+    await until('all is let go', () => held().length <= before.length);
+    expect(held()).toEqual(before);
+    mkdirSync(join(machine.project, 'stop'));
+    expect(await session.ended).toMatchObject({ code: 0 });
     session.prepared.clean();
   });
 

@@ -22,6 +22,8 @@
 struct observe observe = {.listener = -1, .blank = -1};
 
 #define THREADS_MAX 4
+/* The launcher has closed what it was started with, and opened a few sockets since. */
+#define LAUNCHER_FDS 64
 /* In `ready`: masks are laid over names that are made. */
 #define FACT_MASKS 4u
 
@@ -60,8 +62,10 @@ static size_t take(int hand, int descriptors[HANDED_MOST]) {
   return count;
 }
 
-/* Away from the terminal, its signals and the streams, whose ends others wait for. */
-static void stand_apart(void) {
+/* Away from the terminal, its signals and the streams, whose ends others wait for; with nothing that the launcher has open but what is named. */
+static void stand_apart(int life, int hand) {
+  for (int fd = 3; fd < LAUNCHER_FDS; fd++)
+    if (fd != life && fd != hand && fd != OBSERVE_CHANNEL && fd != report_fd) close(fd);
   if (setsid() < 0) fail("observe", "setsid");
   const int null = open("/dev/null", O_RDWR | O_CLOEXEC);
   for (int fd = 0; fd < 3; fd++)
@@ -118,7 +122,7 @@ static void start_threads(void) {
 
 _Noreturn void observe_run(const struct plan *plan, int life, int hand) {
   observe.plan = plan;
-  stand_apart();
+  stand_apart(life, hand);
   open_proc();
   const char *wrong = names_parse(plan->names, plan->names_length, &observe.names);
   if (wrong != NULL) {
@@ -139,6 +143,7 @@ _Noreturn void observe_run(const struct plan *plan, int life, int hand) {
   pointers_start();
   channel_ready(FACT_MASKS);
   start_threads();
+  close(report_fd);
   report_fd = -1;
   if (send(life, "r", 1, MSG_NOSIGNAL) != 1) _exit(125);
   struct pollfd polled[] = {{.fd = life, .events = POLLIN}, {.fd = OBSERVE_CHANNEL, .events = POLLIN}};

@@ -181,6 +181,7 @@ static int link_source(const struct call *call, struct pair *pair, int dirfd, co
   }
   bool magic;
   pair->from.is_plain = true;
+  pair->from.has_slash = false;
   int error = length > 0 ? object_find(call, dirfd, path, has_slash, true, object, &magic) : dirfd == AT_FDCWD ? caller_folder(call, dirfd, object) : caller_object(call, dirfd, object);
   if (error == 0 && fstat(*object, &pair->stat) != 0) error = errno;
   if (error == 0) error = path_of(*object, pair->from.path, PATH_MAX, &pair->from.path_length);
