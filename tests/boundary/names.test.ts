@@ -170,6 +170,16 @@ it.each<[string, string, string]>([
   ],
   ['hooks of a repository to be', 'mkdir -p x/.git/hooks', 'x/.git/hooks'],
   ['hooks of a repository that a folder becomes', 'mkdir -p x/hooks && touch x/hooks/post-checkout x/HEAD', 'x/HEAD'],
+  [
+    'a repository around what lies in its modules',
+    'mkdir -p x/modules/y && echo evil > x/modules/y/config && touch x/HEAD',
+    'x/HEAD',
+  ],
+  [
+    'the configuration of a module of a module',
+    'mkdir -p s/.git/modules/x/modules/y && echo evil > s/.git/modules/x/modules/y/config',
+    's/.git/modules/x/modules/y/config',
+  ],
   ['hooks that a folder brings', 'mkdir -p x/hooks && touch x/hooks/post-checkout && mkdir s && mv x s/.git', 's/.git'],
   [
     'an exchange',

@@ -18,7 +18,8 @@
 #define K_RESOLVE_NO_SYMLINKS 0x4u
 #define K_RESOLVE_BENEATH 0x8u
 
-static bool has_head(int root, const char *path, size_t length) {
+static bool has_head(void *with, const char *path, size_t length) {
+  const int root = (int)(intptr_t)with;
   char name[NAMES_PATH_MAX + 1];
   if (length > NAMES_PATH_MAX) return false;
   memcpy(name, length == 1 ? "." : path + 1, length == 1 ? 1 : length - 1);
@@ -40,13 +41,29 @@ static size_t above(const char *path, size_t length) {
   return slash == NULL ? 0 : slash == path ? 1 : (size_t)(slash - path);
 }
 
-static bool is_git_dir(void *with, const char *path, size_t length) {
-  if (has_head((int)(intptr_t)with, path, length)) return true;
+/* The last component; the path is not the root. */
+static struct text last_of(const char *path, size_t length) {
+  const size_t parent = above(path, length), start = parent == 1 ? 1 : parent + 1;
+  return (struct text){path + start, (uint32_t)(length - start)};
+}
+
+static bool folds_to(struct text name, const char *word) {
+  char folded[NAMES_PATH_MAX];
+  const size_t size = utf8_is_well_formed(name.bytes, name.length) ? fold_name(name.bytes, name.length, folded, sizeof folded) : 0;
+  return size == strlen(word) && memcmp(folded, word, size) == 0;
+}
+
+/* Whether it lies in `modules` or `worktrees` of a git directory, as the facts have it. */
+static bool lies_in_one(const struct names_disk *disk, const char *path, size_t length) {
   const size_t parent = above(path, length), outer = parent <= 1 ? 0 : above(path, parent);
   if (outer == 0) return false;
-  const size_t start = outer == 1 ? 1 : outer + 1, size = parent - start;
-  if ((size != 7 || memcmp(path + start, "modules", size) != 0) && (size != 9 || memcmp(path + start, "worktrees", size) != 0)) return false;
-  return is_git_dir(with, path, outer);
+  const struct text name = last_of(path, parent);
+  return (folds_to(name, "modules") || folds_to(name, "worktrees")) && disk->is_git_dir(disk->with, path, outer);
+}
+
+static bool is_git_dir(void *with, const char *path, size_t length) {
+  const struct names_disk self = {.with = with, .is_git_dir = is_git_dir};
+  return has_head(with, path, length) || (length > 1 && folds_to(last_of(path, length), ".git")) || lies_in_one(&self, path, length);
 }
 
 static bool is_held(void *with, const char *path, size_t length) {
@@ -54,7 +71,7 @@ static bool is_held(void *with, const char *path, size_t length) {
   return true;
 }
 
-void names_disk_at(int root, struct names_disk *disk) { *disk = (struct names_disk){(void *)(intptr_t)root, is_git_dir, is_held}; }
+void names_disk_at(int root, struct names_disk *disk) { *disk = (struct names_disk){(void *)(intptr_t)root, is_git_dir, is_held, has_head}; }
 
 /* --- facts of a folder that is elsewhere, or is another thing, afterwards --------------------------------------- */
 
@@ -65,15 +82,15 @@ struct moved {
 
 static bool is_git_dir_after(void *with, const char *path, size_t length) {
   const struct moved *moved = with;
-  const struct names_disk *disk = moved->disk;
+  const struct names_disk *disk = moved->disk, self = {.with = with, .is_git_dir = is_git_dir_after};
   if (disk == NULL || disk->is_git_dir == NULL) return false;
   if (!is_within(path, length, moved->to)) return disk->is_git_dir(disk->with, path, length);
-  /* What lies at the new place lies at the old one still. */
+  /* What lies at the new place lies at the old one still; the new place may make it one. */
   char before[2 * NAMES_PATH_MAX];
   const size_t rest = length - moved->to.length;
   memcpy(before, moved->from.bytes, moved->from.length);
   memcpy(before + moved->from.length, path + moved->to.length, rest);
-  return disk->is_git_dir(disk->with, before, moved->from.length + rest);
+  return (disk->has_head != NULL && disk->has_head(disk->with, before, moved->from.length + rest)) || lies_in_one(&self, path, length);
 }
 
 static bool is_held_after(void *with, const char *path, size_t length) {
@@ -83,8 +100,9 @@ static bool is_held_after(void *with, const char *path, size_t length) {
 
 static bool is_git_dir_now(void *with, const char *path, size_t length) {
   const struct moved *moved = with;
-  const struct names_disk *disk = moved->disk;
-  return (length == moved->to.length && memcmp(path, moved->to.bytes, length) == 0) || (disk != NULL && disk->is_git_dir != NULL && disk->is_git_dir(disk->with, path, length));
+  const struct names_disk *disk = moved->disk, self = {.with = with, .is_git_dir = is_git_dir_now};
+  if (length == moved->to.length && memcmp(path, moved->to.bytes, length) == 0) return true;
+  return disk != NULL && disk->is_git_dir != NULL && (disk->is_git_dir(disk->with, path, length) || lies_in_one(&self, path, length));
 }
 
 /* --- looking through -------------------------------------------------------------------------------------------- */
@@ -179,7 +197,7 @@ static enum names_move look(struct walk *walk, int folder, const char *before, s
 enum names_move names_may_move(const struct names *names, const struct names_disk *disk, int folder, const char *from, size_t from_length, const char *to,
                                size_t to_length, struct names_found *found) {
   struct moved moved = {disk, {from, (uint32_t)from_length}, {to, (uint32_t)to_length}};
-  const struct names_disk after = {&moved, is_git_dir_after, is_held_after};
+  const struct names_disk after = {.with = &moved, .is_git_dir = is_git_dir_after, .is_held = is_held_after};
   struct walk walk = {.names = names, .before_disk = disk, .after_disk = &after, .found = found};
   return look(&walk, folder, from, from_length, to, to_length);
 }
@@ -187,7 +205,7 @@ enum names_move names_may_move(const struct names *names, const struct names_dis
 enum names_move names_becomes_git_dir(const struct names *names, const struct names_disk *disk, int folder, const char *path, size_t length,
                                       struct names_found *found) {
   struct moved moved = {disk, {path, (uint32_t)length}, {path, (uint32_t)length}};
-  const struct names_disk after = {&moved, is_git_dir_now, is_held_after};
+  const struct names_disk after = {.with = &moved, .is_git_dir = is_git_dir_now, .is_held = is_held_after};
   struct walk walk = {.names = names, .before_disk = disk, .after_disk = &after, .found = found};
   return look(&walk, folder, path, length, path, length);
 }

@@ -49,6 +49,8 @@ struct names_disk {
   bool (*is_git_dir)(void *with, const char *path, size_t length);
   /* Whether git holds what the file holds; such files are let out of masks. Absent: no file. */
   bool (*is_held)(void *with, const char *path, size_t length);
+  /* Whether the folder holds a HEAD, wherever it lies: what is left of it when it is moved. Absent: none does. */
+  bool (*has_head)(void *with, const char *path, size_t length);
 };
 
 struct names;

@@ -70,7 +70,7 @@ static void ask(const struct names *names) {
     check(exact[i] != NULL || lengths[i] == 0, "no memory");
     if (lengths[i] > 0) memcpy(exact[i], paths[i], lengths[i]);
   }
-  const struct names_disk disk = {NULL, some_answer, some_answer};
+  const struct names_disk disk = {.is_git_dir = some_answer, .is_held = some_answer, .has_head = some_answer};
   struct names_answer answer;
   names_judge(names, &disk, exact[0], lengths[0], &answer);
   check((answer.mask == NAMES_NONE) == (answer.mask_parts == 0), "a mask without an extent");

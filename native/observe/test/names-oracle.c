@@ -52,7 +52,7 @@ static void judge(const struct names *names, const unsigned char *body, uint32_t
   struct known known = {.git = body + 8, .git_count = u32(body), .held_count = u32(body + 4)};
   known.held = skip(known.git, known.git_count);
   known.path = skip(known.held, known.held_count);
-  const struct names_disk disk = {&known, is_git_dir, is_held};
+  const struct names_disk disk = {.with = &known, .is_git_dir = is_git_dir, .is_held = is_held};
   struct names_answer answer;
   names_judge(names, &disk, (const char *)known.path, (size_t)(body + length - known.path), &answer);
   const uint32_t words[] = {answer.mask, answer.mask_parts, answer.leaf, answer.leaf_parts, answer.treatment, answer.mediator, answer.above};

@@ -133,6 +133,8 @@ describe('a folder that is moved', () => {
     ['a repository away from its name', ['.git/HEAD', '.git/config', '.git/hooks/h'], '.git', 'y', 'free'],
     ['what is called like a repository and is none', ['.git/hooks/h'], '.git', 'y', 'refused hooks'],
     ['a repository’s work trees', ['b/HEAD', 'b/worktrees/w/gitdir'], 'b', 'c', 'free'],
+    ['that becomes modules of a repository', ['b/HEAD', 'x/m/config'], 'x', 'b/modules', 'refused m/config'],
+    ['that becomes a module of a module', ['x/config'], 'x', 's/.git/modules/a/modules/b', 'refused config'],
     ['out of the project', ['x/.claude/a'], 'x', '../../other', 'refused .claude'],
   ])('%s', (_what, files, from, to, outcome) => {
     lay('node_modules/y', ...files);

@@ -40,7 +40,7 @@ export function isGitDir(folder: string): boolean {
  */
 export function countsAsGitDir(folder: string): boolean {
   if (looksLikeGitDir(folder) || existsSync(join(folder, 'HEAD'))) return true;
-  return /^(modules|worktrees)$/.test(basename(dirname(folder))) && countsAsGitDir(dirname(dirname(folder)));
+  return /^(modules|worktrees)$/.test(foldName(basename(dirname(folder)))) && countsAsGitDir(dirname(dirname(folder)));
 }
 
 /** The last components of patterns, to tell most names from those that have to be looked at closely. */
