@@ -198,35 +198,38 @@ describe.each(USERS)('a session of %s', (_who, user) => {
   });
 
   // Nobody but root looks into the supervisor.
-  (process.geteuid?.() === 0 ? it : it.skip)('keeps no descriptor and no thread of what it answered [root]', async () => {
-    const [same, many] = ['same', 'many'].map((name) => program(machine, name));
-    const script = `
+  (process.geteuid?.() === 0 ? it : it.skip)(
+    'keeps no descriptor and no thread of what it answered [root]',
+    async () => {
+      const [same, many] = ['same', 'many'].map((name) => program(machine, name));
+      const script = `
       echo up; while [ ! -e go ]; do sleep 0.05; done; mkdir a; (cd a; timeout 60 ${same} 500 2000 > ../said); ${many} 8 100
       for i in 1 2 3 4 5 6 7 8; do (timeout -s KILL 0.0$i ${many} 4 500; rm -rf many-* all-*) 2> /dev/null; done
       mkfifo p; for i in 1 2 3; do timeout -s INT 0.1 sh -c 'echo x > p'; done; echo done; while [ ! -e stop ]; do sleep 0.05; done`;
-    const session = machine.start(['/bin/sh', '-c', script]);
-    let said = '';
-    session.process.stdout?.on('data', (bytes: Buffer) => (said += bytes.toString()));
-    await until('the session is up', () => said.includes('up'));
-    const launcher = String(session.process.pid);
-    const supervisor = readFileSync(`/proc/${launcher}/task/${launcher}/children`, 'utf8').split(' ')[0];
-    // Whose umask is known is held by a pidfd, of 64 threads at most for each of its own.
-    const held = (): string[] => [
-      ...readdirSync(`/proc/${supervisor}/fd`)
-        .map((fd) => readlinkSync(`/proc/${supervisor}/fd/${fd}`))
-        .filter((target) => !target.includes('pidfd'))
-        .sort(),
-      ...readdirSync(`/proc/${supervisor}/task`),
-    ];
-    const before = held();
-    mkdirSync(join(machine.project, 'go'));
-    await until('the storm is over', () => said.includes('done'), 120_000);
-    await until('all is let go', () => held().length <= before.length);
-    expect(held()).toEqual(before);
-    mkdirSync(join(machine.project, 'stop'));
-    expect(await session.ended).toMatchObject({ code: 0 });
-    session.prepared.clean();
-  });
+      const session = machine.start(['/bin/sh', '-c', script]);
+      let said = '';
+      session.process.stdout?.on('data', (bytes: Buffer) => (said += bytes.toString()));
+      await until('the session is up', () => said.includes('up'));
+      const launcher = String(session.process.pid);
+      const supervisor = readFileSync(`/proc/${launcher}/task/${launcher}/children`, 'utf8').split(' ')[0];
+      // Whose umask is known is held by a pidfd, of 64 threads at most for each of its own.
+      const held = (): string[] => [
+        ...readdirSync(`/proc/${supervisor}/fd`)
+          .map((fd) => readlinkSync(`/proc/${supervisor}/fd/${fd}`))
+          .filter((target) => !target.includes('pidfd'))
+          .sort(),
+        ...readdirSync(`/proc/${supervisor}/task`),
+      ];
+      const before = held();
+      mkdirSync(join(machine.project, 'go'));
+      await until('the storm is over', () => said.includes('done'), 120_000);
+      await until('all is let go', () => held().length <= before.length);
+      expect(held()).toEqual(before);
+      mkdirSync(join(machine.project, 'stop'));
+      expect(await session.ended).toMatchObject({ code: 0 });
+      session.prepared.clean();
+    },
+  );
 
   it('does not start with a table that is none', async () => {
     const { code, failure } = await machine.run('true', { names: Uint8Array.of(1, 2, 3) });
