@@ -75,8 +75,8 @@ withClient(`Claude Code ${VERSION} inside nd7 run, headless${why === undefined ?
       expect(of(entries, kind).map(callOf)).toEqual(calls.map(({ id }) => id));
     expect(readFileSync(join(world.project, 'src/a.txt'), 'utf8')).toBe('one\nTWO\nthree\n');
     expect(
-      new Set(of(run.entries, 'network').map(({ data }) => `${data['via']} ${data['port']} ${data['allowed']}`)),
-    ).toEqual(new Set([`loopback ${world.port} true`]));
+      new Set(of(run.entries, 'network').map(({ data }) => `${data['via']} ${data['port']} ${data['verdict']}`)),
+    ).toEqual(new Set([`loopback ${world.port} allow`]));
     expect(
       run.entries.find(({ source, kind }) => source === 'recorder:nd7' && kind === 'session.end')?.data,
     ).toMatchObject({ code: 0 });
@@ -157,7 +157,7 @@ withClient(`Claude Code ${VERSION} inside nd7 run, headless${why === undefined ?
     expect(outputs).toMatch(/Read-only file system/);
     expect(readdirSync(world.home).sort()).toEqual(['.claude', '.nd7', '.ssh']);
     expect(existsSync(join(world.home, '.claude/settings.json'))).toBe(false);
-    expect(of(run.entries, 'network').filter(({ data }) => data['allowed'] === false)).toMatchObject([
+    expect(of(run.entries, 'network').filter(({ data }) => data['verdict'] === 'deny')).toMatchObject([
       { data: { host: 'example.com', reason: 'no-rule' } },
     ]);
   });

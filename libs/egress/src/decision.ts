@@ -27,8 +27,8 @@ export interface EgressDecision {
   host: string;
   /** Null where none could be read. */
   port: number | null;
-  allowed: boolean;
-  /** Null when allowed. */
+  verdict: 'allow' | 'deny';
+  /** Null where it was let through. */
   reason: RefusalReason | null;
   /** The rule that decided; null where none did. */
   source: Source | null;

@@ -74,7 +74,7 @@ describe('an endpoint', () => {
     );
     expect(seen).toMatchObject([{ url: '/v1/messages?beta=true', body: '{"hello":1}', name: 'api.example.com' }]);
     expect(seen[0]?.headers).toMatchObject({ host: 'api.example.com', authorization: 'Bearer sk-real', 'x-mine': '1' });
-    expect(net.decisions).toMatchObject([{ via: 'endpoint', host: 'api.example.com', port: 443, allowed: true }]);
+    expect(net.decisions).toMatchObject([{ via: 'endpoint', host: 'api.example.com', port: 443, verdict: 'allow' }]);
     expect(JSON.stringify(net.decisions)).not.toContain('sk-real');
   });
 
@@ -132,7 +132,7 @@ describe('an endpoint', () => {
     ['no HTTP', '\x16\x03\x01\x00\x05hello'],
   ])('refuses %s', async (_what, bytes) => {
     expect(await net.say(bytes, port)).toMatch(/^HTTP\/1\.1 400 /);
-    expect(net.decisions).toMatchObject([{ via: 'endpoint', allowed: false, reason: 'bad-request' }]);
+    expect(net.decisions).toMatchObject([{ via: 'endpoint', verdict: 'deny', reason: 'bad-request' }]);
     expect(seen).toEqual([]);
   });
 });

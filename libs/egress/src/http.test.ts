@@ -68,7 +68,7 @@ describe('a plain HTTP request', () => {
       'transfer-encoding',
       'connection',
     ]);
-    expect(net.decisions).toMatchObject([{ via: 'http', host: 'plain.example.com', port: 80, allowed: true }]);
+    expect(net.decisions).toMatchObject([{ via: 'http', host: 'plain.example.com', port: 80, verdict: 'allow' }]);
   });
 
   it('is checked again on a connection that is kept', async () => {
@@ -79,7 +79,7 @@ describe('a plain HTTP request', () => {
     expect(heard).toMatch(/^HTTP\/1\.1 203 [^]*HTTP\/1\.1 403 Forbidden/);
     expect(net.decisions).toHaveLength(2);
     expect(net.decisions.find(({ host }) => host === 'evil.example.net')).toMatchObject({
-      allowed: false,
+      verdict: 'deny',
       reason: 'no-rule',
     });
   });
@@ -111,7 +111,7 @@ describe('a plain HTTP request', () => {
     ['no HTTP at all', 'hello there\r\n\r\n'],
   ])('with %s is refused and reaches nobody', async (_what, bytes) => {
     expect(await net.say(bytes)).toMatch(/^HTTP\/1\.1 40[03] /);
-    expect(net.decisions).toMatchObject([{ allowed: false }]);
+    expect(net.decisions).toMatchObject([{ verdict: 'deny' }]);
     expect([seen, net.dialled]).toEqual([[], []]);
   });
 

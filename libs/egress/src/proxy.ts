@@ -91,7 +91,7 @@ export class Egress {
       await this.#record({
         via,
         ...seen(target),
-        allowed: true,
+        verdict: 'allow',
         reason: null,
         source: admitted.source,
         addresses: admitted.addresses,
@@ -111,7 +111,7 @@ export class Egress {
   async refused(via: Via, target: Target | { said: string }, refusal: Refusal): Promise<Refusal> {
     const asked = 'said' in target ? { host: shown(target.said), port: null } : seen(target);
     const { reason, source, addresses } = refusal;
-    await this.#record({ via, ...asked, allowed: false, reason, source, addresses });
+    await this.#record({ via, ...asked, verdict: 'deny', reason, source, addresses });
     return refusal;
   }
 

@@ -24,7 +24,7 @@ describe('SOCKS 5', () => {
     secure.write('x');
     expect(String((await once(secure, 'data'))[0])).toBe('x');
     secure.destroy();
-    expect(net.decisions).toMatchObject([{ via: 'socks5', host: 'api.example.com', port: 443, allowed: true }]);
+    expect(net.decisions).toMatchObject([{ via: 'socks5', host: 'api.example.com', port: 443, verdict: 'allow' }]);
   });
 
   it.each<[string, Uint8Array, number[], string | null]>([

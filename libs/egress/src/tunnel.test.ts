@@ -22,7 +22,7 @@ describe('a tunnel', () => {
         via: 'connect',
         host: 'api.example.com',
         port: 443,
-        allowed: true,
+        verdict: 'allow',
         reason: null,
         source: SOURCE,
         addresses: ['93.184.216.34'],
@@ -46,7 +46,7 @@ describe('a tunnel', () => {
     const { socket } = await net.tunnel('api.example.com:443');
     const secure = tlsConnect({ socket, servername: 'evil.example.net', ...PSK });
     await expect(once(secure, 'secureConnect')).rejects.toBeDefined();
-    expect(net.decisions.at(-1)).toMatchObject({ allowed: false, reason: 'other-name', host: 'api.example.com' });
+    expect(net.decisions.at(-1)).toMatchObject({ verdict: 'deny', reason: 'other-name', host: 'api.example.com' });
     expect(heard).toEqual([]);
   });
 
@@ -64,7 +64,7 @@ describe('a tunnel', () => {
     const { socket } = await net.tunnel('api.example.com:22');
     if (said !== '') socket.write(said);
     expect(await buffer(socket).catch(() => Buffer.alloc(0))).toHaveLength(0);
-    expect(net.decisions.at(-1)).toMatchObject({ allowed: false, reason });
+    expect(net.decisions.at(-1)).toMatchObject({ verdict: 'deny', reason });
   });
 
   it('carries anything, a half-close included, where the rule says raw', async () => {
@@ -134,7 +134,7 @@ describe('what no rule allows', () => {
     const { answer } = await net.tunnel(authority);
     expect(answer).toMatch(/^HTTP\/1\.1 403 /);
     expect(answer).toContain(`nd7-reason: ${reason}\r\n`);
-    expect(net.decisions).toMatchObject([{ allowed: false, reason, via: 'connect', addresses: [] }]);
+    expect(net.decisions).toMatchObject([{ verdict: 'deny', reason, via: 'connect', addresses: [] }]);
     expect([net.lookedUp, net.dialled]).toEqual([[], []]);
   });
 
@@ -150,7 +150,7 @@ describe('what no rule allows', () => {
     net.names.set('api.example.com', addresses);
     net.rules.hosts.push(rule('api.example.com'));
     expect((await net.tunnel('api.example.com:443')).answer).toMatch(/^HTTP\/1\.1 403 [^]*nd7-reason: address/);
-    expect(net.decisions).toMatchObject([{ allowed: false, reason: 'address' }]);
+    expect(net.decisions).toMatchObject([{ verdict: 'deny', reason: 'address' }]);
     expect(net.dialled).toEqual([]);
   });
 
@@ -258,11 +258,11 @@ describe('a granted port of this machine’s own loopback', () => {
     net.egress.serveLoopback(listener, 5432);
     expect(await net.say('no TLS at all', port)).toBe('no TLS at all');
     expect(net.decisions).toMatchObject([
-      { via: 'loopback', host: 'localhost', port: 5432, allowed: true, source: SOURCE },
+      { via: 'loopback', host: 'localhost', port: 5432, verdict: 'allow', source: SOURCE },
     ]);
     // Grants come and go: each connection is asked anew.
     net.rules.loopback.pop();
     expect(await net.say('again', port)).toBe('');
-    expect(net.decisions.at(-1)).toMatchObject({ allowed: false, reason: 'loopback' });
+    expect(net.decisions.at(-1)).toMatchObject({ verdict: 'deny', reason: 'loopback' });
   });
 });

@@ -213,11 +213,11 @@ describe('nd7 run', () => {
     const decisions = readFileSync(join(user, '.nd7/sessions', session, 'log.jsonl'), 'utf8')
       .split('\n')
       .filter((line) => line.includes('"decision:egress"'))
-      .map((line) => (JSON.parse(line) as { data: { host: string; allowed: boolean; reason: string | null } }).data);
-    expect(decisions.map(({ host, allowed, reason }) => [host, allowed, reason])).toEqual([
-      ['127.0.0.1', true, null],
-      ['127.0.0.1', false, 'loopback'],
-      ['host.invalid', false, 'no-rule'],
+      .map((line) => (JSON.parse(line) as { data: { host: string; verdict: string; reason: string | null } }).data);
+    expect(decisions.map(({ host, verdict, reason }) => [host, verdict, reason])).toEqual([
+      ['127.0.0.1', 'allow', null],
+      ['127.0.0.1', 'deny', 'loopback'],
+      ['host.invalid', 'deny', 'no-rule'],
     ]);
   });
 

@@ -70,7 +70,7 @@ function sumText({ verdict, count, rule }: Record<string, unknown>): string {
 
 /** Of a name or a host: what was decided about it, what of it, and by which rule. */
 function decisionText(data: Record<string, unknown>): string | undefined {
-  const { verdict, call, path, host, port, allowed, reason, held, source, rules } = data;
+  const { verdict, call, path, host, port, reason, held, source, rules } = data;
   if (Array.isArray(rules)) return rules.slice(0, MOST_RULES).filter(isObject).map(sumText).join(', ');
   const rule = isObject(source) && source['text'] !== undefined ? String(source['text']) : undefined;
   const keys = Array.isArray(held) && held.length > 0 ? held.map(String).join(', ') : undefined;
@@ -78,7 +78,7 @@ function decisionText(data: Record<string, unknown>): string | undefined {
     typeof path === 'string'
       ? [verdict, call, path]
       : typeof host === 'string'
-        ? [allowed === true ? 'allow' : 'deny', port === null ? host : `${host}:${String(port)}`, reason ?? '']
+        ? [verdict, port === null ? host : `${host}:${String(port)}`, reason ?? '']
         : undefined;
   if (what === undefined) return undefined;
   const said = what.filter((part) => typeof part === 'string' && part !== '').join(' ');
