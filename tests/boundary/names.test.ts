@@ -255,9 +255,11 @@ it('the agent’s state is written without what gives rights, and its settings a
     'echo {} > ~/.claude/settings.json',
     'echo {} > ~/.claude/settings.local.json',
     'mkdir ~/.claude/agents',
+    'mkdir ~/.claude/plugins/x',
+    'echo x > ~/.claude/plugins/store/index',
     'mkdir ~/.claude/projects && echo x > ~/.claude/projects/x.jsonl',
   ]);
-  expect(works(results)).toEqual([true, false, false, false, false, false, true]);
+  expect(works(results)).toEqual([true, false, false, false, false, false, false, true, true]);
   expect(JSON.parse(readFileSync(join(home, '.claude/.claude.json'), 'utf8'))).toEqual({ theme: 'dark' });
   expect(decisions().find(({ verdict }) => verdict === 'hold')?.held).toEqual(['mcpServers']);
 });

@@ -1,7 +1,7 @@
 import { readdirSync, statSync } from 'node:fs';
 import { totalmem } from 'node:os';
 import { join } from 'node:path';
-import { comparePaths, isWithin, type FileNode, type Ruleset } from '@nd7/policy';
+import { comparePaths, isWithin, nodeAt, type FileNode, type Ruleset } from '@nd7/policy';
 import { RIGHTS, type Rule, type View } from '../plan.js';
 import { Aliases } from './aliases.js';
 import { resolvePath } from './resolve.js';
@@ -71,9 +71,15 @@ export function buildView(
   for (const node of [...ruleset.files.slice(1), ...keptInTmp(ruleset)]) addNode(node, ruleset, places, shortfalls);
   for (const path of [...hide, ...found.masked]) addHidden(path, ruleset.project, places);
   for (const { path, leaf } of found.leaves) {
-    if (leaf.treatment === 'record') continue;
-    const real = resolvePath(path)?.path;
-    if (real === undefined) continue;
+    const resolved = resolvePath(path);
+    if (resolved === undefined) continue;
+    const { path: real, links } = resolved;
+    if (leaf.treatment === 'record') {
+      // It may lie in something that is protected, and is let out of that by its deeper name.
+      const { access } = nodeAt(ruleset, path);
+      if (access.write && links.length === 0) places.add({ path: real, state: 'writable', exec: access.exec });
+      continue;
+    }
     // Without a supervisor that performs the change, a mediated file cannot change at all; the client's own state has to.
     const mayChange = leaf.treatment === 'mediate' && (isObserved || leaf.mediator === 'claude-state');
     if (!mayChange) places.add({ path: real, state: 'shown', exec: true });

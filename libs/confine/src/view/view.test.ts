@@ -205,6 +205,19 @@ describe('the search', () => {
     expect([readOnly(false), readOnly(true)]).toEqual([[below('.envrc'), below('config')], [below('.envrc')]]);
   });
 
+  it('lets out of a protected folder what is recorded in it, unless a link leads there', () => {
+    for (const name of ['plugins/store/a', 'other/x']) machine.file(`project/${name}`);
+    symlinkSync('../other', below('plugins/linked'));
+    machine.protect('plugins');
+    for (const name of ['plugins/store', 'plugins/linked', 'other']) machine.protect(name, { treatment: 'record' });
+    const { view, stateOf } = buildView(machine.ruleset(), []);
+    const mounts = view
+      .filter(({ path }) => path.startsWith(`${machine.project}/`))
+      .map(({ kind, path }) => `${kind} ${path}`);
+    expect(mounts).toEqual([`show ${below('plugins')}`, `writable ${below('plugins/store')}`]);
+    expect(stateOf(below('plugins/store/a'))).toBe('writable');
+  });
+
   it('keeps what a rule names for writing in the temporary folder', () => {
     mkdirSync(join(machine.home, '.state'));
     const ruleset = machine.ruleset();

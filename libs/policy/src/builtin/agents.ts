@@ -8,7 +8,7 @@ export const AGENTS: Readonly<Record<string, PolicyDocument>> = {
       write: { allow: ['$CLAUDE_CONFIG_DIR', '$XDG_CACHE_HOME/claude-cli-nodejs'] },
       read: { deny: ['$CLAUDE_CONFIG_DIR/.credentials.json'] },
     },
-    makeFolders: ['$CLAUDE_CONFIG_DIR', '$XDG_CACHE_HOME/claude-cli-nodejs'],
+    makeFolders: ['$CLAUDE_CONFIG_DIR', '$CLAUDE_CONFIG_DIR/plugins/store', '$XDG_CACHE_HOME/claude-cli-nodejs'],
     seeds: [{ from: '~/.claude.json', to: '$CLAUDE_CONFIG_DIR/.claude.json' }],
     protect: {
       refuse: [
