@@ -11,7 +11,7 @@ while :; do case $1 in -v) verbose=1; shift;; -u) uid=$2; shift 2;; *) break;; e
 name=$1; shift
 if [ -z "$NP_INNER" ]; then
   export NP_INNER=1 NP=${NP:-${TMPDIR:-/tmp}/nd7-np-$(id -u)}
-  [ -x "$NP" ] || cc -static -no-pie -O1 -w -o "$NP" "$here/np.c" || exit 3
+  [ -x "$NP" ] || cc -std=gnu11 -static -O1 -o "$NP" "$here/../../native/probes/src/probes.c" || exit 3
   exec unshare -m -n --propagation private "$0" ${verbose:+-v} -u $uid "$name" "$@"
 fi
 ip link set lo up; sysctl -qw net.ipv4.ip_unprivileged_port_start=0 2>/dev/null
