@@ -189,6 +189,8 @@ withClient(`Claude Code ${VERSION} inside nd7 run, headless${why === undefined ?
     const asked = listener.bodies.find((body) => body.includes('THEIR-WORDS')) ?? '';
     expect(asked).toContain('You run inside an nd7 boundary');
     expect(world.said).toContain('does not hold in this session');
+    // Nothing was silenced, and nothing says so.
+    expect(of(entries, 'alarm')).toEqual([]);
   });
 
   it('resumed in another session: one chain of the agent’s, which names both', async () => {

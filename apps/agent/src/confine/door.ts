@@ -12,6 +12,7 @@ import type { Client } from '../recorder/peer.js';
 import { listen, type HookServer } from '../recorder/server.js';
 import { installShim } from '../recorder/shim.js';
 import { ensureRecorder } from '../recorder/start.js';
+import type { Attachment } from './attach.js';
 import type { RunRecord } from './record.js';
 
 /** Where the door's folder is inside. */
@@ -48,26 +49,27 @@ export class Door {
     private readonly folder: DoorFolder,
     private readonly record: RunRecord,
     private readonly recording: Ruleset['recording'],
+    private readonly isAttached: boolean,
     /** What of nd7's home is shown inside. */
     readonly shows: readonly Shown[],
   ) {}
 
-  /** Makes the folder, the socket in it, and the rules of a shim that nobody answers. `files` are laid beside, by name. Throws what went wrong. */
+  /** Makes the folder, the socket in it, and the rules of a shim that nobody answers. What an attached agent needs is laid beside. Throws what went wrong. */
   static async open(
     home: string,
     record: RunRecord,
     recording: Ruleset['recording'],
-    files: Readonly<Record<string, string>>,
+    attachment: Attachment | undefined,
   ): Promise<Door> {
     const folder = takeDoor(home, record.id);
     try {
       const rules = `# For the shims of one confined session.\nrecording=${recording}\nanswer-ms=${SHIM_ANSWER_MS}\n`;
-      for (const [name, text] of Object.entries({ ...files, 'shim.conf': rules }))
+      for (const [name, text] of Object.entries({ ...attachment?.files, 'shim.conf': rules }))
         writeFileSync(join(folder.path, name), text, { mode: 0o600, flag: 'wx' });
       const installed = await installShim(home, 'user');
       const source = realpathSync(folder.path);
       const shim = 'path' in installed ? realpathSync(installed.path) : undefined;
-      const door = new Door(home, folder, record, recording, [
+      const door = new Door(home, folder, record, recording, attachment?.agent === 'claude-code', [
         { path: DOOR, source },
         // Where a registration in the user's own settings looks for them.
         { path: dirname(source), source },
@@ -118,7 +120,14 @@ export class Door {
       return this.#refuse(peer, 'who spoke is not inside');
     if (request.op !== 'hook') return this.#refuse(peer, 'something else than a hook was asked for');
     const { id: run, place } = this.record;
-    const inside: Inside = { run, ...place, pid: peer.pid, first, recording: this.recording };
+    const inside: Inside = {
+      run,
+      ...place,
+      pid: peer.pid,
+      first,
+      recording: this.recording,
+      isAttached: this.isAttached,
+    };
     return (await this.#ask(meta, inside, request.payload)) ?? this.#alone({ ...request, meta }, inside);
   }
 

@@ -100,7 +100,7 @@ export async function runSession(request: RunRequest): Promise<Ended> {
 async function openDoor(request: RunRequest, record: RunRecord): Promise<Door | undefined> {
   const { nd7Home, ruleset, attachment } = request;
   try {
-    const door = await Door.open(nd7Home, record, ruleset.recording, attachment?.files ?? {});
+    const door = await Door.open(nd7Home, record, ruleset.recording, attachment);
     if (attachment !== undefined) door.prepare();
     return door;
   } catch (error) {

@@ -39,6 +39,7 @@ const inside = (first: number, pid: number, more: Partial<Inside> = {}): Inside 
   pid,
   first: { pid: first, start: start(first) },
   recording: 'required',
+  isAttached: false,
   ...more,
 });
 

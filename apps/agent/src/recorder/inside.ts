@@ -23,6 +23,8 @@ export interface Inside {
   first: Client;
   /** What the session's policy says of what cannot be recorded. */
   recording: RecorderConfig['recording'];
+  /** Whether the session was started with settings that go before those of person and project: "disableAllHooks" in these does not hold. */
+  isAttached: boolean;
 }
 
 /** Where a chain was joined by a confined session, for the chain of `nd7 run`. */
@@ -34,7 +36,7 @@ export interface Joined {
 }
 
 /** As the front writes it beside the meta of a hook, and `insideOf` reads it. */
-export function insideMeta({ run, entries, head, pid, first, recording }: Inside): Record<string, string> {
+export function insideMeta({ run, entries, head, pid, first, recording, isAttached }: Inside): Record<string, string> {
   return {
     'inside.run': run,
     'inside.entries': String(entries),
@@ -42,6 +44,7 @@ export function insideMeta({ run, entries, head, pid, first, recording }: Inside
     'inside.pid': String(pid),
     'inside.first': String(first.pid),
     'inside.recording': recording,
+    'inside.attached': isAttached ? 'yes' : 'no',
   };
 }
 
@@ -63,6 +66,7 @@ export function insideOf({ meta }: Request, front: Peer): Inside {
     pid,
     first: { pid: first.pid, start: first.start },
     recording: text('recording') === 'best-effort' ? 'best-effort' : 'required',
+    isAttached: text('attached') === 'yes',
   };
   if (lineage(pid, inside.first) === undefined)
     throw new Error(`process ${pid} is not inside the session of process ${firstPid}`);

@@ -21,7 +21,7 @@ import type { Speaker } from './peer.js';
 import { Sessions } from './sessions.js';
 import type { Places, Recorded, SessionWriter } from './session.js';
 import { answerSilencing, answerUnpinned, answerUnrecorded } from './policy.js';
-import { silencedBy } from './settings-watch.js';
+import { isMoot, silencedBy } from './settings-watch.js';
 import type { LogFailure, ShipHost, ShipLoop } from './ship-loop.js';
 import { Watch } from './watch.js';
 
@@ -278,7 +278,7 @@ export class Recorder implements ShipHost {
     for (let attempt = 0; ; attempt++) {
       try {
         const writer = await this.sessions.writer(asked, reading.adapter.agent, start);
-        writer.meet(reading, who, places);
+        writer.meet(reading, who, places, from);
         if (from !== undefined) await writer.join(from);
         this.watch.mark(asked, writer);
         this.watch.wake();
@@ -317,7 +317,7 @@ export class Recorder implements ShipHost {
   private async configChange(reading: HookReading, writer: SessionWriter, config: RecorderConfig): Promise<Answer> {
     const file = reading.facts.filePath;
     const silencing = file === undefined ? undefined : silencedBy(file, this.home);
-    if (silencing === undefined) return NO_OPINION;
+    if (silencing === undefined || isMoot(silencing, writer)) return NO_OPINION;
     const { alarm, answer } = answerSilencing(reading, config, silencing);
     this.watch.told(writer, silencing);
     await writer.note('alarm', alarm).catch((error: unknown) => this.options.warn(message(error)));

@@ -52,6 +52,8 @@ export class SessionWriter {
   readonly userSettings = new Set<string>();
   /** Marks a copy of what stood in the log before this recorder held it; set while such a copy can come. */
   markCopy: ((draft: JournalDraft) => JournalDraft) | undefined;
+  /** Whether it speaks from a confined session whose settings go before the person's and the project's. */
+  isAttached = false;
   /** Confined sessions that it has been noted to speak from. */
   private readonly runs = new Set<string>();
   /** Call ids that hooks told of; what a transcript has beside them was made in silence. */
@@ -74,7 +76,8 @@ export class SessionWriter {
   }
 
   /** Learns from a payload whose session this is. */
-  meet(reading: HookReading, speaker: Speaker, { project, userSettings }: Places): void {
+  meet(reading: HookReading, speaker: Speaker, { project, userSettings }: Places, from?: Inside): void {
+    this.isAttached = from?.isAttached ?? false;
     this.client = speaker.client ?? this.client;
     if (speaker.isNamed) this.named = speaker.client;
     this.transcriptPath = reading.facts.transcriptPath ?? this.transcriptPath;

@@ -27,6 +27,11 @@ export function silencedBy(file: string, home: string): Silencing | undefined {
   }
 }
 
+/** Whether that changes nothing: the settings of a confined session that nd7 has attached to say that hooks run, and go before all but managed ones. */
+export function isMoot({ how }: Silencing, session: { isAttached: boolean }): boolean {
+  return how === 'disable-all-hooks' && session.isAttached;
+}
+
 /** The settings files of a Claude Code session that an agent can write, besides policy. */
 export function settingsFiles(project: string | undefined, userFolders: Iterable<string>): string[] {
   const inProject =

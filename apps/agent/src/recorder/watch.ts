@@ -5,7 +5,7 @@ import { clientAlive } from './peer.js';
 import type { SessionWriter } from './session.js';
 import type { Sessions } from './sessions.js';
 import { usualSettingsFolders } from './settings-paths.js';
-import { hasStatusLine, SettingsWatch, settingsFiles } from './settings-watch.js';
+import { hasStatusLine, isMoot, SettingsWatch, settingsFiles } from './settings-watch.js';
 import type { Silencing } from './settings-watch.js';
 import { ProcessWatch, SilenceWatch } from './silence.js';
 import { callsToldOf, lastToldAt } from './told-calls.js';
@@ -128,7 +128,7 @@ export class Watch {
     if (!hasTranscript) await this.listenForPrograms(session, now);
     for (const silencing of observed.settings.look(this.settingsOf(session))) {
       const key = `${silencing.how} ${silencing.file}`;
-      if (observed.told.has(key)) continue;
+      if (observed.told.has(key) || isMoot(silencing, session)) continue;
       observed.told.add(key);
       await session.note('alarm', { reason: 'silencing', how: silencing.how, file: silencing.file });
     }
