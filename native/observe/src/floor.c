@@ -31,13 +31,13 @@ static bool is_ready;
 static int carry_out(const struct job *j) {
   umask(j->mask);
   if (j->truncates) return truncate(path_to(j->folder).text, j->length) == 0 ? 0 : -errno;
-  const int fd = j->name != NULL ? openat(j->folder, j->name, j->flags, j->mode) : openat(observe.proc, path_to(j->folder).text, j->flags);
+  const int fd = j->name != NULL ? openat(j->folder, j->name, j->flags, j->mode) : openat(observe.fds, path_to(j->folder).text, j->flags);
   return fd < 0 ? -errno : fd;
 }
 
 static void *work(void *nothing) {
   (void)nothing;
-  if (unshare(CLONE_FS) != 0 || fchdir(observe.proc) != 0) fail("observe", "floor");
+  if (unshare(CLONE_FS) != 0 || fchdir(observe.fds) != 0) fail("observe", "floor");
   landlock_apply(observe.plan);
   pthread_mutex_lock(&lock);
   is_ready = true;

@@ -84,6 +84,8 @@ static void open_proc(void) {
   struct statfs fs;
   observe.proc = open("/proc", O_PATH | O_DIRECTORY | O_CLOEXEC);
   if (observe.proc < 0 || fstatfs(observe.proc, &fs) != 0 || fs.f_type != PROC_SUPER_MAGIC) fail("observe", "/proc");
+  observe.fds = openat(observe.proc, "self/fd", O_PATH | O_DIRECTORY | O_CLOEXEC);
+  if (observe.fds < 0) fail("observe", "/proc/self/fd");
 }
 
 /* Into the session's view and network, and out of every right but those that are raised for a moment. */
@@ -105,7 +107,7 @@ static void enter(const int *handed, size_t count) {
 
 static void *work(void *nothing) {
   (void)nothing;
-  if (unshare(CLONE_FS) != 0 || fchdir(observe.proc) != 0) _exit(125);
+  if (unshare(CLONE_FS) != 0 || fchdir(observe.fds) != 0) _exit(125);
   call_loop();
 }
 

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -69,8 +70,8 @@ static int tree_may_move(const struct call *call, const struct place *from, cons
   return verdict == NAMES_MOVE_FREE ? 0 : verdict == NAMES_MOVE_REFUSED ? EACCES : EXDEV;
 }
 
-/* What leaves `from` and stands at `to` afterwards. 0: it may; ASK; AGAIN; or an errno. */
-static int may_move(const struct call *call, const struct place *from, const struct place *to, const struct stat *s, bool alone, struct rule *target) {
+/* What leaves `from` and stands at `to` afterwards. 0: it may; ASK; or an errno. */
+static int may_move(const struct call *call, const struct place *from, const struct place *to, const struct stat *s, struct rule *target) {
   const enum rule_kind kind = kind_of(s);
   /* As Landlock: a device is made nowhere, by no name. */
   if (!from->has_slash && (S_ISCHR(s->st_mode) || S_ISBLK(s->st_mode)) && is_writable(from->path, from->path_length) && is_writable(to->path, to->path_length)) return EACCES;
@@ -80,7 +81,6 @@ static int may_move(const struct call *call, const struct place *from, const str
   if (source.outcome == RULE_MASK && target->outcome != RULE_MASK) return refused(call, CALL_RENAME_FROM, &source, from);
   if (target->outcome == RULE_REFUSE) return refused(call, CALL_RENAME_TO, target, to);
   if (kind == IS_FOLDER || rule_wants_alone(to)) {
-    if (!alone) return AGAIN;
     const int error = kind == IS_FOLDER ? tree_may_move(call, from, to) : 0;
     return error != 0 ? error : rule_git_dir(call, to, CALL_RENAME_TO);
   }
@@ -107,14 +107,28 @@ static int rename_now(const struct pair *pair, unsigned flags) {
   return renameat2(pair->from.folder, pair->from.name, pair->to.folder, pair->to.name, flags) == 0 ? 0 : errno;
 }
 
-static int rename_found(const struct call *call, struct pair *pair, unsigned flags, bool alone, struct rule *target) {
+/* The kernel says what is wrong, by a name that is not there and that nobody can make: what could not be looked at just now may be there by now (a socket is
+ * bound, a folder opened to oneself without asking), and was not judged. */
+static int rename_absent(const struct pair *pair, unsigned flags, bool is_target) {
+  char name[48];
+  uint64_t random[2];
+  if (getrandom(random, sizeof random, 0) != (ssize_t)sizeof random) return EIO;
+  snprintf(name, sizeof name, OWN_PREFIX "%016llx%016llx", (unsigned long long)random[0], (unsigned long long)random[1]);
+  const struct place *absent = is_target ? &pair->to : &pair->from;
+  const char *text = absent->name_length > NAME_MAX ? absent->name : name;
+  return renameat2(pair->from.folder, is_target ? pair->from.name : text, pair->to.folder, is_target ? text : pair->to.name, flags) == 0 ? EACCES : errno;
+}
+
+static int rename_found(const struct call *call, struct pair *pair, unsigned flags, struct rule *target) {
   struct stat there;
   /* The kernel says what is wrong with it. */
-  if (!pair->is_there || !pair->to.is_plain) return rename_now(pair, flags);
-  int error = may_move(call, &pair->from, &pair->to, &pair->stat, alone, target);
-  if ((flags & RENAME_EXCHANGE) != 0 && error == 0 && stat_at(&pair->to, &there)) {
+  if (!pair->from.is_plain || !pair->to.is_plain) return rename_now(pair, flags);
+  if (!pair->is_there) return rename_absent(pair, flags, false);
+  int error = may_move(call, &pair->from, &pair->to, &pair->stat, target);
+  if ((flags & RENAME_EXCHANGE) != 0 && error == 0) {
     struct rule back;
-    error = may_move(call, &pair->to, &pair->from, &there, alone, &back);
+    if (!stat_at(&pair->to, &there)) return rename_absent(pair, flags, true);
+    error = may_move(call, &pair->to, &pair->from, &there, &back);
     if (error == 0 && back.outcome == RULE_MASK) error = refused(call, CALL_RENAME_TO, &back, &pair->from);
   }
   /* As mv does it first: only where nothing is there. */
@@ -140,17 +154,15 @@ void do_rename(struct call *call, int from_dirfd, uint64_t from, int to_dirfd, u
   new.error = caller_text(call, to, new.text);
   struct pair *pair = malloc(sizeof *pair);
   if (pair == NULL) return call_fail(call, ENOMEM);
-  int error = AGAIN;
-  for (bool alone = false; error == AGAIN; alone = true) {
-    struct rule target;
-    names_lock(alone);
-    error = pair_find(call, pair, from_dirfd, &old, to_dirfd, &new);
-    if (error == 0) error = rename_found(call, pair, flags, alone, &target);
-    names_unlock();
-    if (error == ASK) error = mediate_rename(call, &pair->from, &pair->to, &target);
-    place_close(&pair->from);
-    place_close(&pair->to);
-  }
+  struct rule target;
+  /* Alone: what was looked at is what is moved, a file and not the link that another call has put there. */
+  names_lock(true);
+  int error = pair_find(call, pair, from_dirfd, &old, to_dirfd, &new);
+  if (error == 0) error = rename_found(call, pair, flags, &target);
+  names_unlock();
+  if (error == ASK) error = mediate_rename(call, &pair->from, &pair->to, &target);
+  place_close(&pair->from);
+  place_close(&pair->to);
   free(pair);
   call_fail(call, error);
 }
@@ -193,7 +205,7 @@ static int link_now(const struct call *call, const struct pair *pair, int object
   if (!call_waits(call)) return ESRCH;
   const int error = pair->to.is_plain ? may_link(call, &pair->from, &pair->to, &pair->stat) : 0;
   if (error != 0) return error;
-  const int result = object >= 0 ? linkat(observe.proc, path_to(object).text, pair->to.folder, pair->to.name, AT_SYMLINK_FOLLOW)
+  const int result = object >= 0 ? linkat(observe.fds, path_to(object).text, pair->to.folder, pair->to.name, AT_SYMLINK_FOLLOW)
                                  : linkat(pair->from.folder, pair->from.name, pair->to.folder, pair->to.name, 0);
   return result == 0 ? 0 : errno;
 }
@@ -213,7 +225,7 @@ void do_link(struct call *call, int from_dirfd, uint64_t from, int to_dirfd, uin
     names_lock(alone);
     error = old.error != 0 ? old.error : link_source(call, pair, from_dirfd, old.text, flags, &object);
     if (error == 0) error = new.error != 0 ? new.error : place_find(call, to_dirfd, new.text, &pair->to);
-    if (error == 0) error = !alone && rule_wants_alone(&pair->to) ? AGAIN : link_now(call, pair, object);
+    if (error == 0) error = !alone && (rule_wants_alone(&pair->to) || rule_of(&pair->to, IS_LINK).outcome == RULE_REFUSE) ? AGAIN : link_now(call, pair, object);
     names_unlock();
     if (object >= 0) close(object);
     place_close(&pair->from);

@@ -35,6 +35,7 @@ struct observe {
   struct names_disk disk;
   int listener;
   int proc; /* the /proc outside, in which callers and this process have their pids */
+  int fds;  /* the folder in it that has this process's descriptors: what a descriptor stands for has a path there */
   int root; /* the session's root folder */
   int blank;
 };
@@ -97,9 +98,9 @@ int object_walk(const struct call *call, int from, const char *path, bool follow
 /* The real path of what a descriptor stands for. */
 int path_of(int fd, char *to, size_t size, size_t *length);
 bool is_on_proc(int fd);
-/* "self/fd/N", for calls that take a path and whose thread stands in the /proc outside. */
+/* "N", for calls that take a path: below observe.fds, where every thread has its working folder. */
 struct fd_path {
-  char text[32];
+  char text[16];
 };
 struct fd_path path_to(int fd);
 

@@ -75,7 +75,7 @@ static void open_object(struct call *call, int object, int flags) {
   int fd;
   if (is_session_proc(object)) {
     /* What lies there asks who opens it: the floor's thread would be a stranger to the program, this one is what it is. */
-    fd = openat(observe.proc, path_to(object).text, wanted | O_NOCTTY | O_NONBLOCK | O_CLOEXEC);
+    fd = openat(observe.fds, path_to(object).text, wanted | O_NOCTTY | O_NONBLOCK | O_CLOEXEC);
     if (fd < 0) fd = -errno;
   } else {
     fd = floor_open(object, NULL, wanted, 0, 0);

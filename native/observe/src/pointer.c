@@ -44,7 +44,7 @@ static int events = -1;
 
 static void *wait_for_events(void *nothing) {
   (void)nothing;
-  if (unshare(CLONE_FS) != 0 || fchdir(observe.proc) != 0) _exit(125);
+  if (unshare(CLONE_FS) != 0 || fchdir(observe.fds) != 0) _exit(125);
   struct pollfd polled = {.fd = events, .events = POLLIN};
   for (;;)
     if (poll(&polled, 1, -1) > 0) pointers_settle();

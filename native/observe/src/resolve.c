@@ -19,12 +19,12 @@
 
 struct fd_path path_to(int fd) {
   struct fd_path path;
-  snprintf(path.text, sizeof path.text, "self/fd/%d", fd);
+  snprintf(path.text, sizeof path.text, "%d", fd);
   return path;
 }
 
 int path_of(int fd, char *to, size_t size, size_t *length) {
-  const ssize_t n = readlinkat(observe.proc, path_to(fd).text, to, size - 1);
+  const ssize_t n = readlinkat(observe.fds, path_to(fd).text, to, size - 1);
   if (n < 0) return errno;
   if ((size_t)n == size - 1) return ENAMETOOLONG;
   to[n] = '\0';
