@@ -179,6 +179,21 @@ describe('what is recorded', () => {
     expect(entries.at(-1)?.data).toMatchObject({ rules: [{ count: 5_000, paths: 1_000 }], unrecorded: 4_000 });
   });
 
+  it('tells of what was done all the same by some of its paths', async () => {
+    const { entries, mediation } = listen();
+    const rule = { kind: 'leaf', index: leafOf('AGENTS.md') } as const;
+    for (let i = 0; i < 300; i++)
+      mediation.heard(event(`/p/${i}/AGENTS.md`, { verdict: 'recorded', call: 'open', rule }));
+    mediation.heard(event('/p/.claude'));
+    await mediation.finish();
+    expect(entries.map(({ data }) => data['verdict'])).toEqual([
+      ...Array<string>(50).fill('record'),
+      'deny',
+      undefined,
+    ]);
+    expect(entries.at(-1)?.data).toMatchObject({ rules: [{ verdict: 'record', count: 300, paths: 50 }, { count: 1 }] });
+  });
+
   it('is a question with the keys that it was about, before it is answered', async () => {
     const { entries, mediation } = listen();
     const ask = (mediator: Mediator, path: string, after: string): ReturnType<Mediation['judge']> => {

@@ -31,6 +31,8 @@ const SOURCE = 'decision:names';
 const SELF_TEST = '.nd7~self-test';
 /** So many different decisions are recorded one by one; what a program does in a loop after that is only counted. */
 const MOST_ENTRIES = 1_000;
+/** What was done all the same is told of by so many paths a rule: `npx` writes a thousand files where each is recorded. */
+const MOST_DONE = 50;
 /** Rules that are told of in one summary. */
 const MOST_RULES = 50;
 const MOST_KEYS = 50;
@@ -125,7 +127,7 @@ export class Mediation {
     const rule = source?.text ?? null;
     const key = JSON.stringify([verdict, call, path, rule, held]);
     const times = this.#seen.get(key) ?? 0;
-    const isNew = times === 0 && this.#seen.size < MOST_ENTRIES;
+    const isNew = times === 0 && this.#seen.size < MOST_ENTRIES && !this.#isToldOf(verdict, source);
     this.#count(verdict, source, path, isNew);
     if (times === 0 && !isNew) {
       this.#unrecorded++;
@@ -162,14 +164,23 @@ export class Mediation {
     return this.ruleset[rule.kind === 'leaf' ? 'leaves' : 'masks'][rule.index]?.source ?? null;
   }
 
+  #isToldOf(verdict: Verdict, source: Source | null): boolean {
+    const isDone = verdict === 'record' || verdict === 'mask';
+    return isDone && (this.#tallies.get(tallyKey(verdict, source))?.paths ?? 0) >= MOST_DONE;
+  }
+
   #count(verdict: Verdict, source: Source | null, path: string, isNew: boolean): void {
     const rule = source?.text ?? null;
-    const key = JSON.stringify([verdict, rule, source?.policy]);
+    const key = tallyKey(verdict, source);
     const tally = this.#tallies.get(key) ?? { verdict, rule, policy: source?.policy ?? null, count: 0, path, paths: 0 };
     tally.count++;
     if (isNew) tally.paths++;
     this.#tallies.set(key, tally);
   }
+}
+
+function tallyKey(verdict: Verdict, source: Source | null): string {
+  return JSON.stringify([verdict, source?.text, source?.policy]);
 }
 
 const DONE: Partial<Record<Verdict, string>> = { deny: 'refused', hold: 'held back in part', mask: 'masked' };
