@@ -178,6 +178,13 @@ describe.each(USERS)('a session of %s', (_who, user) => {
     expect(existsSync(join(machine.project, 'dev'))).toBe(false);
   });
 
+  it('lets a program be run that was written a moment ago', async () => {
+    const { stdout } = await machine.run(
+      `(while :; do : > busy; done) & for i in $(seq 200); do cp /bin/true t$i && ./t$i || echo not $i; rm t$i; done 2>&1; echo all; kill $!`,
+    );
+    expect(stdout).toBe('all\n');
+  });
+
   it('ends with its supervisor, and answers nothing more', async () => {
     const session = machine.start(['/bin/sh', '-c', 'echo up; while :; do echo x > file || echo unanswered; done']);
     let said = '';

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/seccomp.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -19,7 +20,7 @@ bool call_waits(const struct call *call) {
   return ioctl(observe.listener, SECCOMP_IOCTL_NOTIF_ID_VALID, &id) == 0;
 }
 
-static void answer(struct call *call, int error, int64_t value, uint32_t flags) {
+static void answer(struct call *call, int error, uint32_t flags) {
   union {
     struct seccomp_notif_resp head;
     char room[ROOM];
@@ -27,25 +28,34 @@ static void answer(struct call *call, int error, int64_t value, uint32_t flags) 
   memset(&response, 0, sizeof response);
   response.head.id = call->id;
   response.head.error = -error;
-  response.head.val = value;
   response.head.flags = flags;
   call->answered = true;
   /* A caller that has gone needs no answer. */
   (void)ioctl(observe.listener, SECCOMP_IOCTL_NOTIF_SEND, &response);
 }
 
-void call_fail(struct call *call, int error) { answer(call, error, 0, 0); }
+void call_fail(struct call *call, int error) { answer(call, error, 0); }
+
+/* Held while a descriptor is the caller's and still this process's too: a program that has just been written cannot be run while somebody has it open for
+ * writing, and the caller goes on a moment before it is closed here. Who runs a program waits for that moment (given_settle). To let the caller take the
+ * descriptor first and go on later would wake it twice for every open. */
+static pthread_rwlock_t giving = PTHREAD_RWLOCK_WRITER_NONRECURSIVE_INITIALIZER_NP;
+
+static void given_settle(void) {
+  pthread_rwlock_wrlock(&giving);
+  pthread_rwlock_unlock(&giving);
+}
 
 void call_give(struct call *call, int fd, bool close_on_exec) {
-  struct seccomp_notif_addfd add = {.id = call->id, .srcfd = (uint32_t)fd, .newfd_flags = close_on_exec ? O_CLOEXEC : 0};
+  struct seccomp_notif_addfd add = {.id = call->id, .flags = SECCOMP_ADDFD_FLAG_SEND, .srcfd = (uint32_t)fd, .newfd_flags = close_on_exec ? O_CLOEXEC : 0};
+  pthread_rwlock_rdlock(&giving);
   const int number = ioctl(observe.listener, SECCOMP_IOCTL_NOTIF_ADDFD, &add);
   const int error = errno;
-  /* Before the caller goes on: a program that has just been written is not run while somebody has it open for writing. */
   close(fd);
+  pthread_rwlock_unlock(&giving);
   call->answered = true;
   /* The caller has as many open as it may. */
-  if (number >= 0) answer(call, 0, number, 0);
-  else if (error != ENOENT && error != EINPROGRESS) answer(call, error, 0, 0);
+  if (number < 0 && error != ENOENT && error != EINPROGRESS) answer(call, error, 0);
 }
 
 #define INT(index) ((int)(uint32_t)call->args[index])
@@ -65,12 +75,13 @@ static void dispatch(struct call *call) {
     case SYS_umask:
       /* A number in a register: it cannot change under the kernel. */
       caller_umask_changed();
-      answer(call, 0, 0, SECCOMP_USER_NOTIF_FLAG_CONTINUE);
+      answer(call, 0, SECCOMP_USER_NOTIF_FLAG_CONTINUE);
       return;
     case SYS_execve:
     case SYS_execveat:
-      /* Nothing is decided: what was written before stands at its place before another program looks for it (pointers_settle). */
-      answer(call, 0, 0, SECCOMP_USER_NOTIF_FLAG_CONTINUE);
+      /* Nothing is decided: what was written before stands at its place before another program looks for it (pointers_settle), and nobody writes to it. */
+      given_settle();
+      answer(call, 0, SECCOMP_USER_NOTIF_FLAG_CONTINUE);
       return;
 #ifdef SYS_open
     case SYS_open: do_open(call, AT_FDCWD, a[0], INT(1), MODE(2)); return;
