@@ -53,7 +53,9 @@ static void *wait_for_events(void *nothing) {
 void pointers_start(void) {
   pthread_t thread;
   events = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
-  if (events < 0 || pthread_create(&thread, NULL, wait_for_events, NULL) != 0) fail("observe", "inotify");
+  /* This user may have used up what there is of it: then pointers are not written, and all else goes on. */
+  if (events < 0) return;
+  if (pthread_create(&thread, NULL, wait_for_events, NULL) != 0) fail("observe", "thread");
 }
 
 static void pointer_free(struct pointer *pointer) {
@@ -162,6 +164,10 @@ static int prepare(struct pointer *pointer, const struct place *place, int flags
 }
 
 int pointer_open(struct call *call, const struct place *place, const struct rule *rule, int flags, mode_t mode) {
+  if (events < 0) {
+    channel_event(call, EVENT_REFUSED, CALL_OPEN, EACCES, rule->index, place->path);
+    return EACCES;
+  }
   struct pointer *pointer = atomic_fetch_add(&count, 1) < POINTERS_MAX ? calloc(1, sizeof *pointer) : NULL;
   if (pointer == NULL) {
     atomic_fetch_sub(&count, 1);
