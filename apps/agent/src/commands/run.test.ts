@@ -21,6 +21,8 @@ const environment = (more: Record<string, string> = {}): Record<string, string> 
   PATH: '/usr/local/bin:/usr/bin:/bin',
   HOME: user,
   TERM: 'xterm',
+  // A shell writes its history when it ends, which may be after its home has gone.
+  HISTFILE: '/dev/null',
   ...more,
 });
 
