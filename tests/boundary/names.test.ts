@@ -197,6 +197,11 @@ it.each<[string, string, string]>([
     'mkdir s && echo "gitdir: /tmp/evil" > s/.git; test -e s/.git',
     's/.git',
   ],
+  [
+    'a pointer to a repository that becomes a link',
+    'mkdir -p sub node_modules/evil; echo "gitdir: ../rep/modules/m" > sub/.git; ln -s node_modules/evil rep; test -e sub/.git',
+    'sub/.git',
+  ],
   ['packages that come out of their folder', 'mkdir -p node_modules/p/.claude && mv node_modules/p p', 'p/.claude'],
   ['a work tree elsewhere', 'git config core.worktree ..', ''],
 ])('%s is not made', (_what, command, path) => {

@@ -5,6 +5,7 @@ import {
   compareClaudeState,
   compareGitConfig,
   foldName,
+  isWithin,
   leafAt,
   looksLikeGitDir,
   mayBeWorkTree,
@@ -88,8 +89,30 @@ function judgePointer(ruleset: Ruleset, { path, before, after }: Change): Judgem
     roots,
   );
   // Where the repository's own files are later has to be guarded as a repository is.
-  const holds = allow && (kind === 'gitdir' || isGuarded(ruleset, target));
+  const holds =
+    allow &&
+    (kind === 'gitdir' || (isGuarded(ruleset, target) && isFixed(pointer, target, [ruleset.project, ...roots])));
   return { allow: holds, content: undefined, changed: [target], held: holds ? [] : [target] };
+}
+
+/**
+ * Whether the way to a target stays what it is: the session could move a folder on it away, and make a link of its name to where nothing is
+ * guarded. A writable folder itself is held by its mount, `.git` is never a link, and what a relative pointer passes together with its target
+ * moves with it.
+ */
+function isFixed({ at, after }: { at: string; after: Uint8Array }, target: string, roots: readonly string[]): boolean {
+  const isAbsolute = /^(gitdir: )?\//.test(Buffer.from(after).toString('latin1'));
+  const above = roots.filter((root) => isWithin(target, root)).sort((a, b) => b.length - a.length);
+  const from = isAbsolute ? above[0] : commonFolder(dirname(at), target);
+  if (from === undefined) return false;
+  const [first] = target.slice(from === '/' ? 1 : from.length + 1).split('/');
+  return first === '' || first === '.git';
+}
+
+function commonFolder(a: string, b: string): string {
+  const [one, other] = [a.split('/'), b.split('/')];
+  const same = one.findIndex((part, i) => part !== other[i]);
+  return one.slice(0, same < 0 ? one.length : same).join('/') || '/';
 }
 
 /** Folders above a path in whose `worktrees` or `modules` it lies. */
