@@ -10,6 +10,7 @@ import {
   PrepareError,
   type Ended,
   type ManifestRow,
+  type Shown,
   type Supervised,
 } from '@nd7/confine';
 import { rulesetHash, type Ruleset } from '@nd7/policy';
@@ -29,6 +30,12 @@ export interface RunRequest {
   nd7Home: string;
   environment: NodeJS.ProcessEnv;
   cwd: string;
+  /** The program's standard streams, where they are not this process's own. */
+  stdio?: readonly [number, number, number];
+  /** What is shown inside besides. */
+  shows?: readonly Shown[];
+  /** Told of the record when the program has ended, before its end is written. */
+  beforeEnd?(record: RunRecord): Promise<void>;
   /** Told once, when the program is about to run. */
   started(boundary: Boundary): void;
   /** Told once, when the program has ended, what was decided about names. */
@@ -81,6 +88,7 @@ export async function runSession(request: RunRequest): Promise<Ended> {
     await door?.close();
     // What could not be executed has said so itself.
     if (failure !== undefined && failure.step !== 'exec') request.warn(adviceFor(failure).message);
+    await request.beforeEnd?.(record);
     await record.note(
       'session.end',
       { reason: 'program ended', code, signal },
@@ -154,6 +162,7 @@ async function attempt(
     void process.stderr;
     const session = launch(launcher, prepared.plan, {
       front: mediation,
+      ...(request.stdio === undefined ? {} : { stdio: request.stdio }),
       admit: async ({ landlock, proofs, supervised }) => {
         const rows = manifest(ruleset, prepared.built, proofs, supervised);
         refuseMissing(ruleset, rows);
@@ -195,7 +204,7 @@ function prepareSession(
   try {
     const argv = door === undefined ? request.argv : (request.attachment?.argv ?? request.argv);
     const variables = { ...out.environment, ...door?.variables };
-    const own = { argv, listeners: out.ports, variables, shows: door?.shows ?? [] };
+    const own = { argv, listeners: out.ports, variables, shows: [...(door?.shows ?? []), ...(request.shows ?? [])] };
     return prepare({ ...request, ...own, ...way, isRoot: isRoot(), isFront: true });
   } catch (error) {
     if (error instanceof PrepareError) throw new CliError(2, error.message, error.hint, 'no-boundary');
