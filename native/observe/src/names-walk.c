@@ -18,8 +18,8 @@
 #define K_RESOLVE_NO_SYMLINKS 0x4u
 #define K_RESOLVE_BENEATH 0x8u
 
-static bool has_head(void *with, const char *path, size_t length) {
-  const int root = (int)(intptr_t)with;
+/* Whether it has; `otherwise` where it cannot be looked into: its mode changes without asking, so that it could be a moment later. */
+static bool has_head_or(int root, const char *path, size_t length, bool otherwise) {
   char name[NAMES_PATH_MAX + 1];
   if (length > NAMES_PATH_MAX) return false;
   memcpy(name, length == 1 ? "." : path + 1, length == 1 ? 1 : length - 1);
@@ -28,12 +28,16 @@ static bool has_head(void *with, const char *path, size_t length) {
     uint64_t flags, mode, resolve;
   } how = {O_PATH | O_DIRECTORY | O_CLOEXEC, 0, K_RESOLVE_NO_SYMLINKS | K_RESOLVE_BENEATH};
   const int folder = (int)syscall(NR_OPENAT2, root, name, &how, sizeof how);
-  if (folder < 0) return false;
   struct stat stat;
-  const bool has = fstatat(folder, "HEAD", &stat, AT_SYMLINK_NOFOLLOW) == 0;
-  close(folder);
-  return has;
+  const int error = folder >= 0 && fstatat(folder, "HEAD", &stat, AT_SYMLINK_NOFOLLOW) == 0 ? 0 : errno;
+  if (folder >= 0) close(folder);
+  if (error != 0) return error != ENOENT && error != ENOTDIR && otherwise;
+  /* A socket is bound without asking, and is no HEAD. */
+  return !S_ISSOCK(stat.st_mode);
 }
+
+/* What is moved keeps what cannot be seen of it: both before and after it has none, and a name that is protected for another reason still counts. */
+static bool has_head(void *with, const char *path, size_t length) { return has_head_or((int)(intptr_t)with, path, length, false); }
 
 /* Where the folder above ends; 0 for the root. */
 static size_t above(const char *path, size_t length) {
@@ -63,7 +67,7 @@ static bool lies_in_one(const struct names_disk *disk, const char *path, size_t 
 
 static bool is_git_dir(void *with, const char *path, size_t length) {
   const struct names_disk self = {.with = with, .is_git_dir = is_git_dir};
-  return has_head(with, path, length) || (length > 1 && folds_to(last_of(path, length), ".git")) || lies_in_one(&self, path, length);
+  return has_head_or((int)(intptr_t)with, path, length, true) || (length > 1 && folds_to(last_of(path, length), ".git")) || lies_in_one(&self, path, length);
 }
 
 static bool is_held(void *with, const char *path, size_t length) {
@@ -79,6 +83,14 @@ struct moved {
   const struct names_disk *disk;
   struct text from, to;
 };
+
+/* Of what is there now, by what was seen of it: what could not be looked into is not taken for protected already. */
+static bool is_git_dir_before(void *with, const char *path, size_t length) {
+  const struct names_disk *disk = ((const struct moved *)with)->disk, self = {.with = with, .is_git_dir = is_git_dir_before};
+  if (disk == NULL || disk->is_git_dir == NULL) return false;
+  if (disk->has_head == NULL) return disk->is_git_dir(disk->with, path, length);
+  return disk->has_head(disk->with, path, length) || (length > 1 && folds_to(last_of(path, length), ".git")) || lies_in_one(&self, path, length);
+}
 
 static bool is_git_dir_after(void *with, const char *path, size_t length) {
   const struct moved *moved = with;
@@ -102,7 +114,7 @@ static bool is_git_dir_now(void *with, const char *path, size_t length) {
   const struct moved *moved = with;
   const struct names_disk *disk = moved->disk, self = {.with = with, .is_git_dir = is_git_dir_now};
   if (length == moved->to.length && memcmp(path, moved->to.bytes, length) == 0) return true;
-  return disk != NULL && disk->is_git_dir != NULL && (disk->is_git_dir(disk->with, path, length) || lies_in_one(&self, path, length));
+  return is_git_dir_before(with, path, length) || (disk != NULL && lies_in_one(&self, path, length));
 }
 
 /* --- looking through -------------------------------------------------------------------------------------------- */
@@ -197,15 +209,17 @@ static enum names_move look(struct walk *walk, int folder, const char *before, s
 enum names_move names_may_move(const struct names *names, const struct names_disk *disk, int folder, const char *from, size_t from_length, const char *to,
                                size_t to_length, struct names_found *found) {
   struct moved moved = {disk, {from, (uint32_t)from_length}, {to, (uint32_t)to_length}};
+  const struct names_disk before = {.with = &moved, .is_git_dir = is_git_dir_before, .is_held = is_held_after};
   const struct names_disk after = {.with = &moved, .is_git_dir = is_git_dir_after, .is_held = is_held_after};
-  struct walk walk = {.names = names, .before_disk = disk, .after_disk = &after, .found = found};
+  struct walk walk = {.names = names, .before_disk = &before, .after_disk = &after, .found = found};
   return look(&walk, folder, from, from_length, to, to_length);
 }
 
 enum names_move names_becomes_git_dir(const struct names *names, const struct names_disk *disk, int folder, const char *path, size_t length,
                                       struct names_found *found) {
   struct moved moved = {disk, {path, (uint32_t)length}, {path, (uint32_t)length}};
+  const struct names_disk before = {.with = &moved, .is_git_dir = is_git_dir_before, .is_held = is_held_after};
   const struct names_disk after = {.with = &moved, .is_git_dir = is_git_dir_now, .is_held = is_held_after};
-  struct walk walk = {.names = names, .before_disk = disk, .after_disk = &after, .found = found};
+  struct walk walk = {.names = names, .before_disk = &before, .after_disk = &after, .found = found};
   return look(&walk, folder, path, length, path, length);
 }

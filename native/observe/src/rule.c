@@ -10,7 +10,8 @@
 #include <string.h>
 #include <unistd.h>
 
-static pthread_rwlock_t lock = PTHREAD_RWLOCK_INITIALIZER;
+/* Whoever wants to be alone is not kept waiting by ever new others; nobody takes it twice. */
+static pthread_rwlock_t lock = PTHREAD_RWLOCK_WRITER_NONRECURSIVE_INITIALIZER_NP;
 
 void names_lock(bool alone) {
   if (alone) pthread_rwlock_wrlock(&lock);
@@ -64,8 +65,8 @@ bool rule_wants_alone(const struct place *place) { return names_completes_git_di
 int rule_git_dir(const struct call *call, const struct place *place, enum rule_call what) {
   if (!names_completes_git_dir(place->name, place->name_length)) return 0;
   struct stat s;
-  /* It is one already: what it holds was judged as it came. */
-  if (fstatat(place->folder, "HEAD", &s, AT_SYMLINK_NOFOLLOW) == 0) return 0;
+  /* It is one already: what it holds was judged as it came. A socket is bound without asking, and makes none. */
+  if (fstatat(place->folder, "HEAD", &s, AT_SYMLINK_NOFOLLOW) == 0 && !S_ISSOCK(s.st_mode)) return 0;
   const size_t folder = place->path_length - place->name_length - 1;
   struct names_found found;
   const enum names_move verdict = names_becomes_git_dir(observe.names, &observe.disk, place->folder, place->path, folder == 0 ? 1 : folder, &found);
