@@ -34,11 +34,15 @@ int path_of(int fd, char *to, size_t size, size_t *length) {
 
 static int keep_fd(int fd) { return fcntl(fd, F_DUPFD_CLOEXEC, 3); }
 
-/* Where a path of the caller begins. */
+/* Where a path of the caller begins: the root that is everybody's, or a folder to be left by leave(). */
 static int start_of(const struct call *call, int dirfd, const char *path, int *fd) {
   if (path[0] != '/') return caller_folder(call, dirfd, fd);
-  *fd = keep_fd(observe.root);
-  return *fd < 0 ? errno : 0;
+  *fd = observe.root;
+  return 0;
+}
+
+static void leave(int fd) {
+  if (fd != observe.root) close(fd);
 }
 
 /* What a link of /proc says to this caller: its text, or that it leads somewhere without one. */
@@ -175,7 +179,7 @@ int object_find(const struct call *call, int dirfd, const char *path, bool wants
   const int error = start_of(call, dirfd, path, &from);
   if (error != 0) return error;
   const int result = walk(call, from, path, (wants_folder ? O_DIRECTORY : 0) | (follow ? 0 : O_NOFOLLOW), fd, magic);
-  close(from);
+  leave(from);
   return result;
 }
 
@@ -194,7 +198,8 @@ static int find_from(const struct call *call, int from, struct place *place) {
   place->is_plain = !(place->name[0] == '.' && (place->name_length == 1 || (place->name_length == 2 && place->name[1] == '.')));
   /* A path of slashes and one name begins where it begins. */
   if (strspn(place->text, "/") >= before) {
-    place->folder = from;
+    place->folder = from == observe.root ? keep_fd(from) : from;
+    if (place->folder < 0) return errno;
   } else {
     char parent[PATH_MAX + 1];
     memcpy(parent, place->text, before);
@@ -202,7 +207,7 @@ static int find_from(const struct call *call, int from, struct place *place) {
     strcpy(parent + before, ".");
     bool magic;
     const int error = walk(call, from, parent, O_DIRECTORY, &place->folder, &magic);
-    close(from);
+    leave(from);
     if (error != 0) {
       place->folder = -1;
       return error;
