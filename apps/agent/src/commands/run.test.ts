@@ -202,14 +202,19 @@ describe('nd7 run', () => {
       });
       (async () => console.log([await ask('GET', 'http://127.0.0.1:${port}/'), await ask('GET', 'http://127.0.0.1:1/'), await ask('CONNECT', 'host.invalid:443')].join(' ')))();`;
     writeFileSync(join(project, 'ask.cjs'), ask);
-    const child = spawn(process.execPath, [BIN, 'run', '--', process.execPath, 'ask.cjs'], {
+    const child = spawn(process.execPath, [BIN, 'run', '-v', '--', process.execPath, 'ask.cjs'], {
       cwd: project,
       env: environment(),
     });
-    let said = '';
+    let [said, told] = ['', ''];
     child.stdout.on('data', (bytes: Buffer) => (said += bytes.toString()));
+    child.stderr.on('data', (bytes: Buffer) => (told += bytes.toString()));
     const [code] = (await once(child, 'close')) as [number];
     server.close();
+    expect(told.split('\n').filter((line) => line.startsWith('nd7: refused'))).toEqual([
+      'nd7: refused 1 time: 127.0.0.1:1, by the proxy (loopback) (nd7 why 127.0.0.1:1)',
+      'nd7: refused 1 time: host.invalid:443, by the proxy (no-rule) (nd7 why host.invalid:443)',
+    ]);
     expect([code, said]).toEqual([0, '200:OUTSIDE 403:nd7: po 403\n']);
     const [session = ''] = readdirSync(join(user, '.nd7/sessions'));
     const decisions = readFileSync(join(user, '.nd7/sessions', session, 'log.jsonl'), 'utf8')

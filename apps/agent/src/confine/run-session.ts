@@ -19,6 +19,7 @@ import { safeLine } from '../show/safe.js';
 import type { Attachment } from './attach.js';
 import { Door } from './door.js';
 import { wayOut, type WayOut } from './egress.js';
+import { RefusedHosts } from './hosts.js';
 import { Mediation, type Tally } from './mediate.js';
 import { RunRecord } from './record.js';
 
@@ -38,7 +39,7 @@ export interface RunRequest {
   beforeEnd?(record: RunRecord): Promise<void>;
   /** Told once, when the program is about to run. */
   started(boundary: Boundary): void;
-  /** Told once, when the program has ended, what was decided about names. */
+  /** Told once, when the program has ended, what was decided about names, and what the proxy refused. */
   decided(tallies: readonly Tally[]): void;
   /** Told what the record of this session lacks, where the policy lets it, and why it ended where that was not the program's doing. */
   warn(text: string): void;
@@ -146,9 +147,11 @@ async function attempt(
   way: Way,
 ): Promise<Ended & { hasRun: boolean }> {
   const { ruleset } = request;
-  const out = wayOut(ruleset, request.environment, (decision) =>
-    record.note('network', { ...decision }, 'an answer of the proxy', 'decision:egress'),
-  );
+  const refused = new RefusedHosts();
+  const out = wayOut(ruleset, request.environment, (decision) => {
+    refused.add(decision);
+    return record.note('network', { ...decision }, 'an answer of the proxy', 'decision:egress');
+  });
   const prepared = prepareSession(request, out, door, way);
   let end = (): void => undefined;
   const mediation = new Mediation(
@@ -181,7 +184,7 @@ async function attempt(
       const start = await session.started;
       const ended = await session.ended;
       await mediation.finish();
-      if (start !== undefined) request.decided(mediation.tallies);
+      if (start !== undefined) request.decided([...mediation.tallies, ...refused.tallies]);
       return { ...ended, hasRun: start !== undefined };
     } finally {
       await session.ended;
