@@ -163,6 +163,7 @@ static enum names_move look_at(struct walk *walk, int folder, const struct diren
   after = extend(walk->after, after, entry->d_name, size);
   if (before == 0 || after == 0 || ++walk->entries > ENTRIES_MAX) return NAMES_MOVE_UNKNOWN;
   const unsigned char type = type_of(folder, entry);
+  if (type == DT_UNKNOWN) return NAMES_MOVE_UNKNOWN;
   struct names_found *found = walk->found;
   names_judge(walk->names, walk->before_disk, walk->before, before, &found->before);
   names_judge(walk->names, walk->after_disk, walk->after, after, &found->after);
