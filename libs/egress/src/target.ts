@@ -1,6 +1,7 @@
 import { networkInterfaces } from 'node:os';
 import {
   decideHost,
+  loopbackAddresses,
   mayDial,
   parseAuthority,
   parseHost,
@@ -46,8 +47,9 @@ export function readHost(host: string, port: number): Target {
  * refused name tells nothing to the outside. Throws a Refusal.
  */
 export async function admit(target: Target, rules: NetworkRules, resolve: Resolve): Promise<Admitted> {
-  const loopback = LOOPBACK[target.host];
-  if (loopback !== undefined) return { target, addresses: loopback, raw: true, source: loopbackGrant(target, rules) };
+  const loopback = loopbackAddresses(target.host);
+  if (loopback !== undefined)
+    return { target, addresses: [...loopback], raw: true, source: loopbackGrant(target, rules) };
   const decision = decideHost(rules, target, target.port);
   if (!decision.allow || decision.rule === null) throw refusedByName(target, decision);
   const { source } = decision.rule;
@@ -55,12 +57,6 @@ export async function admit(target: Target, rules: NetworkRules, resolve: Resolv
   checkAddresses(target, addresses, decision, source);
   return { target, addresses, raw: decision.raw, source };
 }
-
-const LOOPBACK: Readonly<Record<string, string[]>> = {
-  localhost: ['127.0.0.1', '::1'],
-  '127.0.0.1': ['127.0.0.1'],
-  '::1': ['::1'],
-};
 
 function loopbackGrant({ port }: Target, rules: NetworkRules): Source {
   const grant = portRule(rules, 'loopback', port);

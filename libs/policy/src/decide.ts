@@ -108,6 +108,17 @@ export function mayDial(address: string, host: Host, decision: HostDecision): { 
   };
 }
 
+const LOOPBACK: ReadonlyMap<string, readonly string[]> = new Map([
+  ['localhost', ['127.0.0.1', '::1']],
+  ['127.0.0.1', ['127.0.0.1']],
+  ['::1', ['::1']],
+]);
+
+/** The addresses of this machine's own loopback that a host means; undefined where it means another machine. Of these no host rule decides but `portRule`. */
+export function loopbackAddresses(host: string): readonly string[] | undefined {
+  return LOOPBACK.get(host);
+}
+
 /** Whether a server inside may be reached on a port, or a service of this machine's loopback be connected to; the rule, or undefined. */
 export function portRule(
   network: NetworkRules,

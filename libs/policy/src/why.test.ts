@@ -118,7 +118,7 @@ describe('why', () => {
           instead: [],
         }),
       ]);
-    expect(told({ about: 'host', authority: '[::1]:443' }).reason).toBe('no rule allows [::1]:443');
+    expect(told({ about: 'host', authority: '[2001:db8::1]:443' }).reason).toBe('no rule allows [2001:db8::1]:443');
   });
 
   it('a team says no, and that no grant can change it', () => {
@@ -189,6 +189,16 @@ describe('why', () => {
     expect([5432, 5433].map((port) => told({ about: 'loopback', port }, ruleset).outcome)).toEqual([
       'allowed',
       'denied',
+    ]);
+    // As the proxy does: this machine's own services are granted by their port, whatever hosts are listed.
+    expect(
+      ['localhost:5432', '127.0.0.1:5432', '[::1]:5432', 'localhost:5433'].map((authority) => {
+        const { outcome, instead } = told({ about: 'host', authority }, ruleset);
+        return [outcome, instead];
+      }),
+    ).toEqual([
+      ...Array<unknown>(3).fill(['allowed', []]),
+      ['denied', ['a person can allow it in their own policy: "5433" in network.loopback']],
     ]);
     expect(told({ about: 'variable', name: 'GITHUB_TOKEN' }, ruleset)).toMatchObject({
       outcome: 'allowed',

@@ -1,4 +1,4 @@
-import { decideHost, nearestNode, portRule, writableRoots } from './decide.js';
+import { decideHost, loopbackAddresses, nearestNode, portRule, writableRoots } from './decide.js';
 import type { Facts } from './decide.js';
 import { holdsBack, passes } from './environment.js';
 import { isFinal } from './files.js';
@@ -36,7 +36,10 @@ export type Way =
   /** Something near that is allowed as things stand. */
   | { kind: 'use'; text: string; what: string }
   /** The smallest grant that would do; a person has to give it, outside. */
-  | { kind: 'grant'; text: string; grant: { right: Right | 'net' | 'socket'; what: string } };
+  | { kind: 'grant'; text: string; grant: { right: Granted; what: string } };
+
+/** What a grant is about. */
+type Granted = Right | 'net' | 'socket' | 'listen' | 'loopback';
 
 /** Why something is allowed or denied: by the same rules that are enforced, so the two cannot disagree. */
 export function why(ruleset: Ruleset, question: Question, facts: Facts = {}): Answer {
@@ -139,7 +142,7 @@ function nearestPath(ruleset: Ruleset, right: Right, path: string): Way[] {
 }
 
 /** The grant that would do; none over what nobody at this machine can widen. */
-function grantFor(right: Right | 'net' | 'socket', what: string, source: Source | null): Way[] {
+function grantFor(right: Granted, what: string, source: Source | null): Way[] {
   if (right === 'exec' || (source !== null && isFinal(source))) return [];
   const text =
     source?.layer === 'project'
@@ -153,6 +156,8 @@ const FIELD = {
   write: 'files.write.allow',
   net: 'network.allow',
   socket: 'sockets.allow',
+  listen: 'network.listen',
+  loopback: 'network.loopback',
 } as const;
 
 /** The rule behind a path's access: that of the longest path above it which any rule names. */
@@ -164,6 +169,7 @@ function whyHost(ruleset: Ruleset, question: Question & { about: 'host' }): Answ
   const asked = hostAndPort(question.authority);
   if ('fault' in asked) return malformed(question, `"${question.authority}" is no host and port (${asked.fault})`);
   const { host, port } = asked;
+  if (loopbackAddresses(host.host) !== undefined) return { ...whyPort(ruleset, { about: 'loopback', port }), question };
   const decision = decideHost(ruleset.network, host, port);
   const name = `${host.host.includes(':') ? `[${host.host}]` : host.host}:${port}`;
   if (decision.allow)
@@ -254,7 +260,7 @@ function whyPort(ruleset: Ruleset, question: Question & { about: 'listen' | 'loo
     by: 'port',
     source: rule?.source ?? null,
     reason: rule === undefined ? `no rule lets ${what} be reached` : `${what} may be reached`,
-    instead: [],
+    instead: rule === undefined ? grantFor(about, String(port), null) : [],
   };
 }
 
