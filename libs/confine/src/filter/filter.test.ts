@@ -50,6 +50,9 @@ function interpret(program: Uint8Array, call: Call): string {
 }
 
 const NEW = 0x7e020000;
+const TERMINAL = [0x5412, 0x541c, 0x5423, 0x541d];
+/** What btrfs and bcachefs make subvolumes and snapshots by. */
+const SUBVOLUMES = [0x50009401, 0x5000940e, 0x50009417, 0x50009418, 0x4020bc10];
 /** What the words of docs say, call by call; arguments as the kernel's ints. */
 function expected(name: string, args: bigint[]): string {
   const low = args.map((value) => Number(value & 0xffffffffn));
@@ -61,7 +64,7 @@ function expected(name: string, args: bigint[]): string {
     case 'unshare':
       return bits(a, NEW | 0x80) ? EPERM : ALLOW;
     case 'ioctl':
-      return [0x5412, 0x541c, 0x5423, 0x541d].includes(b) ? EPERM : ALLOW;
+      return [...TERMINAL, ...SUBVOLUMES].includes(b) ? EPERM : ALLOW;
     case 'socketpair':
       return a === 1 ? ALLOW : EAFNOSUPPORT;
     case 'sendto':
@@ -120,6 +123,7 @@ const argument = fc
       ),
       fc.constantFrom(
         0x59616d61,
+        ...SUBVOLUMES,
         0x20000000,
         0x10000000,
         0x40000000,

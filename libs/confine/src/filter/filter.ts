@@ -23,6 +23,11 @@ const NEW_NAMESPACES = 0x0002_0000 | 0x0200_0000 | 0x0400_0000 | 0x0800_0000 | 0
 const NEW_TIME = 0x80;
 /** TIOCSTI, TIOCLINUX, TIOCSETD, TIOCCONS. */
 const TERMINAL_INPUT = [0x5412, 0x541c, 0x5423, 0x541d];
+/**
+ * Names that ioctl makes, by no call that anybody is asked about: BTRFS_IOC_SNAP_CREATE, SUBVOL_CREATE, SNAP_CREATE_V2, SUBVOL_CREATE_V2,
+ * BCH_IOCTL_SUBVOLUME_CREATE. A folder of any content would stand under a protected name.
+ */
+const MAKES_NAMES = [0x5000_9401, 0x5000_940e, 0x5000_9417, 0x5000_9418, 0x4020_bc10];
 const MSG_FASTOPEN = 0x2000_0000;
 const PR_SET_MM = 35;
 const PR_SET_PTRACER = 0x5961_6d61;
@@ -94,7 +99,7 @@ function socketRules(): Code {
 const BY_ARGUMENT: Readonly<Record<string, () => Code>> = {
   clone: () => withoutBits(0, NEW_NAMESPACES, 'EPERM'),
   unshare: () => withoutBits(0, NEW_NAMESPACES | NEW_TIME, 'EPERM'),
-  ioctl: () => load(argument(1), oneOf(TERMINAL_INPUT, refuse('EPERM'), ALLOW)),
+  ioctl: () => load(argument(1), oneOf([...TERMINAL_INPUT, ...MAKES_NAMES], refuse('EPERM'), ALLOW)),
   socket: socketRules,
   socketpair: () => load(argument(0), when('equal', AF_UNIX, ALLOW, refuse('EAFNOSUPPORT'))),
   sendto: () => withoutBits(3, MSG_FASTOPEN, 'EOPNOTSUPP'),
