@@ -13,6 +13,7 @@ import { dirname, join } from 'node:path';
 import { attachedFiles, CLAUDE_EVENTS, findClaudeHooks, isNd7Handler, settingsValue } from '@nd7/hooks';
 import { Home, openHome } from '@nd7/journal';
 import { boundary } from '../confine/check.js';
+import { selftested } from '../selftest/check.js';
 import { askJson, socketOf } from './client.js';
 import { readConfig } from './config.js';
 import { heartbeatCheck } from './heartbeat-check.js';
@@ -62,6 +63,7 @@ export async function allChecks(at: Surroundings): Promise<Check[]> {
     heartbeat,
     postgres,
     boundary,
+    selftested,
   ]) {
     try {
       checks.push(...[await run(at)].flat());

@@ -1,0 +1,6 @@
+import type { Attack } from './attack.js';
+import { FILES } from './attacks-on-files.js';
+import { OTHERS } from './attacks-on-others.js';
+
+/** All attempts, in the order in which they are made. */
+export const ATTACKS: readonly Attack[] = [...FILES, ...OTHERS];
