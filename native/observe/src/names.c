@@ -98,17 +98,21 @@ static bool holds_modules(const struct names_disk *disk, struct path *path) {
   return path->count >= 1 && holds_git_dirs(folded_part(path, path->count - 1)) && is_git_dir(disk, path, path->count - 1);
 }
 
-/* Whether it is a folder in which protected names have their place, or one above such a folder, or a git directory by its place, or holds those. */
+/* Whether it lies there, however deep: a submodule's name may have slashes. */
+static bool lies_in_modules(const struct names_disk *disk, struct path *path) {
+  for (uint32_t i = 0; i + 1 < path->count; i++)
+    if (holds_git_dirs(folded_part(path, i)) && is_git_dir(disk, path, i)) return true;
+  return false;
+}
+
+/* Whether it is a folder in which protected names have their place, or one above such a folder, or lies where git directories do, or holds those. */
 static bool is_above(const struct names *names, const struct names_disk *disk, struct path *path) {
-  const uint32_t n = path->count;
   const struct text self = {path->bytes, (uint32_t)path->length};
   for (uint32_t i = 0; i < names->guarded.count; i++) {
     const struct text folder = text_of(names, names->guarded.items[i]);
     if (is_within(folder.bytes, folder.length, self)) return true;
   }
-  if (holds_modules(disk, path)) return true;
-  if (n >= 2 && holds_git_dirs(folded_part(path, n - 2)) && is_git_dir(disk, path, n - 2)) return true;
-  return is_git_dir(NULL, path, n);
+  return holds_modules(disk, path) || lies_in_modules(disk, path) || is_git_dir(NULL, path, path->count);
 }
 
 /* --- judging ---------------------------------------------------------------------------------------------------- */
@@ -284,7 +288,8 @@ bool same_below(const struct names *names, const struct names_disk *disk_a, cons
   judge(names, disk_a, &from, &before);
   judge(names, disk_b, &to, &after);
   if (before.mask != after.mask || before.leaf != after.leaf) return false;
-  if (git_place(&from) != git_place(&to) || holds_modules(disk_a, &from) != holds_modules(disk_b, &to) || is_git_dir(disk_a, &from, from.count) != is_git_dir(disk_b, &to, to.count)) return false;
+  if (git_place(&from) != git_place(&to) || holds_modules(disk_a, &from) != holds_modules(disk_b, &to) || lies_in_modules(disk_a, &from) != lies_in_modules(disk_b, &to)) return false;
+  if (is_git_dir(disk_a, &from, from.count) != is_git_dir(disk_b, &to, to.count)) return false;
   for (uint32_t i = 0; i < names->mask_count; i++)
     if (!same_mask(names, &names->masks[i], &from, &to)) return false;
   for (uint32_t i = 0; i < names->leaf_count; i++) {
