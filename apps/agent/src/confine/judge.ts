@@ -97,16 +97,16 @@ function judgePointer(ruleset: Ruleset, { path, before, after }: Change): Judgem
 
 /**
  * Whether the way to a target stays what it is: the session could move a folder on it away, and make a link of its name to where nothing is
- * guarded. A writable folder itself is held by its mount, `.git` is never a link, and what a relative pointer passes together with its target
- * moves with it.
+ * guarded. A writable folder itself is held by its mount, `.git` is never a link, nor is anything
+ * below its `modules` and `worktrees`, and what a relative pointer passes together with its target moves with it.
  */
 function isFixed({ at, after }: { at: string; after: Uint8Array }, target: string, roots: readonly string[]): boolean {
   const isAbsolute = /^(gitdir: )?\//.test(Buffer.from(after).toString('latin1'));
   const above = roots.filter((root) => isWithin(target, root)).sort((a, b) => b.length - a.length);
   const from = isAbsolute ? above[0] : commonFolder(dirname(at), target);
   if (from === undefined) return false;
-  const [first] = target.slice(from === '/' ? 1 : from.length + 1).split('/');
-  return first === '' || first === '.git';
+  const [first, second] = target.slice(from === '/' ? 1 : from.length + 1).split('/');
+  return first === '' || (first === '.git' && (second === undefined || /^(modules|worktrees)$/.test(second)));
 }
 
 function commonFolder(a: string, b: string): string {

@@ -83,6 +83,7 @@ describe('a pointer of git', () => {
     // Whose folder could be moved away, and a link made of its name.
     ['a repository that could be moved', 'wt/.git', () => `gitdir: ${project}/store.git/worktrees/wt\n`],
     ['one that is not there yet', 'wt/.git', () => 'gitdir: ../rep/modules/m\n'],
+    ['one below a name in .git that may be a link', 'wt/.git', () => 'gitdir: ../.git/foo/modules/m\n'],
     ['one in a folder that could be moved', 'wt/.git', () => `gitdir: ${project}/clone/.git/worktrees/wt\n`],
     ['a repository of the temporary folder', 'wt/.git', () => 'gitdir: /tmp/evil.git/modules/m\n'],
     ['a repository of somebody else', 'wt/.git', () => 'gitdir: /home/other/.git/modules/m\n'],
