@@ -174,7 +174,8 @@ static int may_link(const struct call *call, const struct place *from, const str
   const struct rule source = rule_of(from, kind), target = rule_of(to, kind);
   struct stat there;
   if (stat_at(to, &there)) return EEXIST;
-  if (from->is_plain && source.outcome >= RULE_MASK) return refused(call, CALL_HARD_LINK, &source, from);
+  /* A pipe or a socket has no path, and gets none. */
+  if (from->is_plain && from->path[0] == '/' && source.outcome >= RULE_MASK) return refused(call, CALL_HARD_LINK, &source, from);
   if (target.outcome >= RULE_MASK) return refused(call, CALL_HARD_LINK, &target, to);
   if (!from->has_slash && (S_ISCHR(s->st_mode) || S_ISBLK(s->st_mode)) && is_writable(from->path, from->path_length) && is_writable(to->path, to->path_length)) return EACCES;
   const int git = rule_git_dir(call, to, CALL_HARD_LINK);
