@@ -3,12 +3,10 @@
 import { spawn, spawnSync } from 'node:child_process';
 import {
   chmodSync,
-  closeSync,
   copyFileSync,
   existsSync,
   linkSync,
   mkdirSync,
-  openSync,
   readFileSync,
   renameSync,
   symlinkSync,
@@ -120,19 +118,6 @@ const ways: Record<string, Way> = {
   'write-by-symlink': (folder = '', link = '', name = '') => {
     symlinkSync(folder, link);
     return put(join(link, name));
-  },
-  /** Opens each and reads nothing; answers those that could be opened. */
-  open: (...paths) => {
-    const opened = paths.filter((path) => {
-      try {
-        closeSync(openSync(path, 'r'));
-        return true;
-      } catch {
-        return false;
-      }
-    });
-    if (opened.length === 0) throw new Error(`none of ${paths.length} could be opened`);
-    return opened.join('\n');
   },
   tcp: (port = '', line = '') => say({ host: '127.0.0.1', port: Number(port) }, line),
   unix: (path = '', line = '') => say({ path }, line),

@@ -226,7 +226,12 @@ export class World {
     child.stdin.on('error', () => undefined);
     await once(child, 'spawn');
     if (program === undefined) return { process: child, pid: String(child.pid), address: '', fd: '' };
-    const [bytes] = (await once(child.stdout, 'data')) as [Buffer];
+    const closed = once(child, 'close').then(([code, signal]: unknown[]) => {
+      throw new Error(`${program} ended at once (${String(code ?? signal)})`);
+    });
+    // It may end as long as it likes when it has spoken.
+    closed.catch(() => undefined);
+    const [bytes] = (await Promise.race([once(child.stdout, 'data'), closed])) as [Buffer];
     const [pid = '', address = '', fd = ''] = bytes.toString().trim().split(' ');
     return { process: child, pid, address, fd };
   }
