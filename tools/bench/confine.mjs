@@ -1,0 +1,41 @@
+// `nd7 run` beside doing without it, and beside others: what a start costs (the launcher alone, and the command as it is typed), what work costs
+// inside against outside, and what the proxy costs against going directly. Contenders take turns in one run.
+// Musts: launcher at most 1.0 × bwrap; nd7 run at most one start of Node + 15 ms; work at most 1.10 ×; the proxy at most 1.15 ×.
+import { parseArgs } from 'node:util';
+import { measureProxy } from './confine/proxied.mjs';
+import { Place } from './confine/place.mjs';
+import { measureStarts } from './confine/starts.mjs';
+import { measureWork } from './confine/work.mjs';
+
+const PARTS = ['starts', 'work', 'proxy'];
+const usage = `usage: node tools/bench/confine.mjs [--rounds 20] [--part ${PARTS.join('|')}]`;
+
+function options() {
+  try {
+    const { values } = parseArgs({
+      options: { rounds: { type: 'string', default: '20' }, part: { type: 'string', multiple: true, default: PARTS } },
+    });
+    const rounds = Number(values.rounds);
+    if (Number.isSafeInteger(rounds) && rounds >= 2 && values.part.every((part) => PARTS.includes(part)))
+      return { rounds, parts: values.part };
+  } catch {
+    // Said below.
+  }
+  console.error(usage);
+  process.exit(2);
+}
+
+const { rounds, parts } = options();
+if (process.platform !== 'linux') console.log(`skipped: nd7 run confines on Linux, not on ${process.platform}`);
+else {
+  const place = new Place();
+  try {
+    if (parts.includes('starts')) await measureStarts(place, rounds);
+    if (parts.includes('work')) await measureWork(place, rounds / 20);
+    if (parts.includes('proxy')) await measureProxy(place, rounds / 20);
+  } catch (error) {
+    if (!place.isOver) throw error; // What was ended fails where it stood.
+  } finally {
+    await place.close();
+  }
+}

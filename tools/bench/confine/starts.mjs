@@ -1,0 +1,137 @@
+// What a start costs: the launcher with a plan that is ready, and `nd7 run` as it is typed, each in turns with bwrap, which makes the same
+// namespaces and mounts and does not look whether they hold. One C program starts them all and measures from posix_spawn to the end.
+import { existsSync, statSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { encodePlan, findLauncher, prepare } from '@nd7/confine';
+import { findCompiler } from '../../../native/launch/build.mjs';
+import { verdict } from '../judge/verdict.mjs';
+import { find, median, nd7, root } from './place.mjs';
+
+/** What a session may cost beyond one start of Node. */
+const BEYOND_NODE_MS = 15;
+const PROGRAM = '/bin/true';
+
+/** Arguments with which bwrap makes the mounts of a view. */
+function bwrapArguments({ view, cwd }) {
+  const scratch = view.filter(({ kind }) => kind === 'scratch').map(({ path }) => path);
+  const isThere = (path) => existsSync(path) && !scratch.some((folder) => path.startsWith(`${folder}/`));
+  const cover = (path) => (statSync(path).isDirectory() ? ['--tmpfs', path] : ['--ro-bind', '/dev/null', path]);
+  const mounts = view.flatMap((one) => {
+    if (one.kind === 'writable') return ['--bind', one.path, one.path];
+    if (one.kind === 'show') return ['--ro-bind', one.source, one.path];
+    if (one.kind === 'scratch') return ['--tmpfs', one.path];
+    return isThere(one.path) ? cover(one.path) : [];
+  });
+  const namespaces = ['--unshare-user', '--unshare-pid', '--unshare-net', '--unshare-ipc', '--die-with-parent'];
+  return [...namespaces, '--ro-bind', '/', '/', '--dev', '/dev', '--proc', '/proc', ...mounts, '--chdir', cwd];
+}
+
+async function planned(place) {
+  const { rulesetFor } = await import(join(root, 'apps/agent/dist/confine/ruleset.js'));
+  const { home, project, nd7Home, environment } = place;
+  const { ruleset } = rulesetFor({ profile: null, agent: undefined, home, project, nd7Home, environment });
+  const made = (isObserved) =>
+    prepare({
+      ...{ ruleset, argv: [PROGRAM], environment, cwd: project, nd7Home, userNamespace: true, isFront: false },
+      ...{ isRoot: process.geteuid() === 0, listeners: [3128], variables: {}, isObserved },
+    });
+  const [whole, plain] = [made(true), made(false)];
+  const file = (name, plan) => {
+    const path = join(place.base, `plan.${name}`);
+    writeFileSync(path, encodePlan(plan));
+    return `@${path}`;
+  };
+  const plans = {
+    whole: file('whole', whole.plan),
+    unobserved: file('unobserved', plain.plan),
+    bare: file('bare', { ...plain.plan, selfTest: undefined }),
+  };
+  const clean = () => [whole, plain].forEach((one) => one.clean());
+  return { plans, clean, bwrap: bwrapArguments(plain.plan) };
+}
+
+/** Milliseconds of each run, by the names of the contenders. */
+async function inTurns(place, starter, rounds, contenders) {
+  const args = Object.values(contenders).flatMap((words) => ['--', ...words]);
+  const said = await place.run(starter, [String(rounds), join(place.base, 'stdin'), '1', ...args]);
+  const rows = said.trim().split('\n');
+  return Object.fromEntries(
+    Object.keys(contenders).map((name, i) => [name, rows[i].split(' ').map((ns) => Number(ns) / 1e6)]),
+  );
+}
+
+/** Prints a row for each contender and returns the p50s. */
+function table(took, against) {
+  const p50 = Object.fromEntries(Object.entries(took).map(([name, ms]) => [name, median(ms)]));
+  console.log(`| ${PROGRAM} by | p50 ms | p95 ms | min ms | × ${against} |\n|---|---:|---:|---:|---:|`);
+  for (const [name, ms] of Object.entries(took)) {
+    const sorted = ms.toSorted((a, b) => a - b);
+    const p95 = sorted[Math.floor(sorted.length * 0.95)];
+    const ratio = p50[against] === undefined ? '' : (p50[name] / p50[against]).toFixed(2);
+    console.log(`| ${name} | ${p50[name].toFixed(1)} | ${p95.toFixed(1)} | ${sorted[0].toFixed(1)} | ${ratio} |`);
+  }
+  return p50;
+}
+
+/** Other boundaries, as somebody would type them; those that are not here are named. */
+function others() {
+  const found = {};
+  for (const [name, args] of [
+    ['srt', [PROGRAM]],
+    ['codex', ['sandbox', 'linux', PROGRAM]],
+    ['firejail', ['--quiet', '--noprofile', '--net=none', '--read-only=/', PROGRAM]],
+  ]) {
+    const path = find(name);
+    if (path === undefined) console.log(`${name}: not installed`);
+    else found[name] = [path, ...args];
+  }
+  return found;
+}
+
+export async function measureStarts(place, rounds) {
+  const launcher = await findLauncher();
+  const cc = findCompiler();
+  if ('problem' in launcher || cc === undefined) {
+    console.log(`skipped: ${launcher.problem ?? 'no C compiler'}`);
+    return;
+  }
+  const starter = join(place.base, 'spawn');
+  await place.run(cc, ['-O2', '-Wall', '-Wextra', '-o', starter, join(import.meta.dirname, '..', 'spawn.c')]);
+  writeFileSync(join(place.base, 'stdin.0'), '');
+  const bwrap = find('bwrap');
+  if (bwrap === undefined) console.log('bwrap: not installed (Debian: bubblewrap), so nothing to compare with');
+  const { plans, clean, bwrap: args } = await planned(place);
+  const byBwrap = bwrap === undefined ? {} : { bwrap: [bwrap, ...args, PROGRAM] };
+  const by = (plan) => [plan, launcher.path, '3'];
+  const alone = {
+    'posix_spawn, no boundary': [PROGRAM],
+    ...byBwrap,
+    launcher: by(plans.whole),
+    'launcher without supervisor': by(plans.unobserved),
+    'launcher without supervisor and self-test': by(plans.bare),
+  };
+  try {
+    await inTurns(place, starter, 3, alone); // warm
+    const p50 = table(await inTurns(place, starter, rounds * 5, alone), 'bwrap');
+    if (bwrap !== undefined)
+      console.log(
+        `launcher / bwrap: ${(p50.launcher / p50.bwrap).toFixed(2)} × (at most 1.0: ${verdict(p50.launcher <= p50.bwrap)})\n`,
+      );
+  } finally {
+    clean();
+  }
+
+  const typed = {
+    'node -e 0': [process.execPath, '-e', '0'],
+    ...byBwrap,
+    // Without the -- that is usually typed: the starter takes it for the next contender.
+    'nd7 run': [nd7, 'run', PROGRAM],
+    ...others(),
+  };
+  await inTurns(place, starter, 2, typed);
+  const p50 = table(await inTurns(place, starter, rounds, typed), 'bwrap');
+  const beyond = p50['nd7 run'] - p50['node -e 0'];
+  console.log(
+    `nd7 run: one start of Node + ${beyond.toFixed(1)} ms (at most + ${BEYOND_NODE_MS}: ${verdict(beyond <= BEYOND_NODE_MS)})`,
+  );
+}
