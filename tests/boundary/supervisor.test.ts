@@ -102,6 +102,13 @@ ${before}; printf '${pointer}\\n' > sub/.git; /bin/true; ${afterwards}; true`);
     expect(start('git', '-C', 'sub', 'config', 'core.fsmonitor').stdout).toBe('');
   });
 
+  it('a folder does not become a repository by a work tree that says so', () => {
+    inside(`mkdir -p y/worktrees/q y/objects y/refs; printf '[core]\\n\\tfsmonitor = evil\\n' > y/config
+echo 'ref: refs/heads/main' > y/worktrees/q/HEAD; echo ../.. > y/worktrees/q/commondir; /bin/true`);
+    expect(existsSync(join(project, 'y/config'))).toBe(true);
+    expect(start('git', '-C', 'y/worktrees/q', 'config', 'core.fsmonitor').stdout).toBe('');
+  });
+
   it('what is written, linked or opened by a descriptor is judged by its name', () => {
     const config = readFileSync(join(project, '.git/config'), 'utf8');
     const said = inside(`cat > t.py <<'PY'

@@ -91,7 +91,10 @@ function judgePointer(ruleset: Ruleset, { path, before, after }: Change): Judgem
   // Where the repository's own files are later has to be guarded as a repository is.
   const holds =
     allow &&
-    (kind === 'gitdir' || (isGuarded(ruleset, target) && isFixed(pointer, target, [ruleset.project, ...roots])));
+    (kind === 'gitdir' ||
+      (isGuarded(ruleset, target) &&
+        isFixed(pointer, target, [ruleset.project, ...roots]) &&
+        (kind !== 'commondir' || isCalledGit(target))));
   return { allow: holds, content: undefined, changed: [target], held: holds ? [] : [target] };
 }
 
@@ -107,6 +110,11 @@ function isFixed({ at, after }: { at: string; after: Uint8Array }, target: strin
   if (from === undefined) return false;
   const [first, second] = target.slice(from === '/' ? 1 : from.length + 1).split('/');
   return first === '' || (first === '.git' && (second === undefined || /^(modules|worktrees)$/.test(second)));
+}
+
+/** Whether a folder is a git directory by its place: whatever it holds, its configuration was never free. With another name it would become one by this pointer. */
+function isCalledGit(folder: string): boolean {
+  return /(^|\/)\.git(\/modules\/[^/]+)?$/.test(folder);
 }
 
 function commonFolder(a: string, b: string): string {
