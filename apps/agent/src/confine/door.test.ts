@@ -116,7 +116,7 @@ canConfine('the door of a confined session', () => {
        const size = (n) => Buffer.from(Uint32Array.of(n).buffer);
        const meta = Buffer.from('op=' + process.argv[3] + '\\0agent=claude-code\\0inside.run=run-0000000000000000\\0inside.pid=1\\0');
        const socket = connect(process.argv[2], () => socket.write(Buffer.concat([Buffer.from('nd7\\x01', 'latin1'), size(meta.length), meta, size(2), Buffer.from('{}')])));
-       socket.on('data', (bytes) => { console.log(bytes.readUInt32LE(4)); socket.destroy(); });`,
+       socket.on('data', (bytes) => { console.log(String(bytes.readUInt32LE(4))); socket.destroy(); });`,
     );
     const say = (...args: string[]) => spawnSync(process.execPath, [speak, ...args], { encoding: 'utf8' }).stdout;
     expect(say(join(home, 'run', door, 'hook'), 'hook')).toBe('1\n');
