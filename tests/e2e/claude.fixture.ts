@@ -24,6 +24,9 @@ export const VERSION = '2.1.332';
 export const CODEX_VERSION = '0.171.0';
 const KEY = 'sk-dummy-loopback-only-0123456789';
 
+/** Where real clients are installed for tests. */
+export const clientsFolder = (): string => process.env['ND7_TEST_CACHE'] ?? join(REPOSITORY, '.cache/clients');
+
 /** The client's binary, fetched from npm into a cache folder where it is not there yet; or why it cannot be had. */
 export function findClient(): { path: string } | { problem: string } {
   const name = `claude-code-${process.platform}-${process.arch === 'arm64' ? 'arm64' : 'x64'}`;
@@ -36,7 +39,7 @@ export function findCodex(): { path: string } | { problem: string } {
 }
 
 function fetched(spec: string, file: string): { path: string } | { problem: string } {
-  const cache = process.env['ND7_TEST_CACHE'] ?? join(REPOSITORY, '.cache/clients');
+  const cache = clientsFolder();
   const path = join(cache, 'node_modules', file);
   if (existsSync(path)) return { path };
   mkdirSync(cache, { recursive: true });

@@ -4,7 +4,7 @@ import { createServer, request, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { homedir } from 'node:os';
 import { join } from 'node:path';
-import { World, type Entry } from './claude.fixture.js';
+import { clientsFolder, World, type Entry } from './claude.fixture.js';
 
 const BIN = join(import.meta.dirname, '../../apps/agent/bin/nd7.js');
 
@@ -26,10 +26,12 @@ export async function insideWorld(client: string, scenarios: Record<string, unkn
   return world;
 }
 
-/** The policy of a user who lets the session reach a service of this machine. */
+/** The policy of a user who lets the session reach a service of this machine, and a client that lies in a temporary folder: a checkout may be there. */
 export function allow(world: World, port: number): void {
+  const clients = { allow: [clientsFolder()] };
+  const policy = { nd7: 1, network: { loopback: [port] }, files: { read: clients, exec: clients } };
   mkdirSync(world.nd7Home, { recursive: true, mode: 0o700 });
-  writeFileSync(join(world.nd7Home, 'policy.jsonc'), JSON.stringify({ nd7: 1, network: { loopback: [port] } }));
+  writeFileSync(join(world.nd7Home, 'policy.jsonc'), JSON.stringify(policy));
 }
 
 /** The chain of the one `nd7 run` of a world, or of its newest. */
@@ -55,6 +57,7 @@ const timeOf = (log: string): string => /"time":"([^"]+)"/.exec(log)?.[1] ?? '';
 /** Stands before the model and keeps what it is told. */
 export class Listener {
   readonly bodies: string[] = [];
+  private static readonly open: Listener[] = [];
   private constructor(private readonly server: Server) {}
 
   static async before(port: number): Promise<Listener> {
@@ -72,6 +75,7 @@ export class Listener {
       });
     });
     const listener = new Listener(server);
+    Listener.open.push(listener);
     await new Promise<void>((done) => server.listen(0, '127.0.0.1', done));
     return listener;
   }
@@ -80,8 +84,11 @@ export class Listener {
     return (this.server.address() as AddressInfo).port;
   }
 
-  end(): void {
-    this.server.closeAllConnections();
-    this.server.close();
+  /** All of them: one that listens on keeps a run of tests from ending. */
+  static end(): void {
+    for (const { server } of Listener.open.splice(0)) {
+      server.closeAllConnections();
+      server.close();
+    }
   }
 }

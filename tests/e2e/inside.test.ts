@@ -14,6 +14,7 @@ const path = 'path' in client ? client.path : '';
 
 let world: World;
 afterEach(async () => {
+  Listener.end();
   await world.end();
 });
 
@@ -183,7 +184,6 @@ withClient(`Claude Code ${VERSION} inside nd7 run, headless${why === undefined ?
     };
     const args = ['--settings', JSON.stringify(own), '--append-system-prompt', 'THEIR-WORDS'];
     const { entries, calls } = await recorded('basic', args);
-    listener.end();
     expect(of(entries, 'tool.before').map(callOf)).toEqual(calls.map(({ id }) => id));
     expect(existsSync(join(world.project, 'stopped'))).toBe(true);
     const asked = listener.bodies.find((body) => body.includes('THEIR-WORDS')) ?? '';

@@ -97,6 +97,18 @@ describe('nd7 run', () => {
     ]);
   });
 
+  it('says why a program is not found inside that is there outside', () => {
+    const tool = join(throwAway(), 'tool');
+    writeFileSync(tool, '#!/bin/sh\n', { mode: 0o755 });
+    const own = tool.startsWith('/tmp/') ? '/tmp' : '/var/tmp';
+    if (/^\/(var\/)?tmp\//.test(tool))
+      expect(nd7(['run', '--', tool])).toMatchObject({
+        status: 127,
+        stderr: expect.stringContaining(`nd7: ${tool} is there, but the session has ${own} to itself`) as string,
+      });
+    expect(nd7(['run', '--', '/no/such/tool']).stderr).toBe('nd7: /no/such/tool: No such file or directory\n');
+  });
+
   it('keeps secrets of the environment out', () => {
     const env = { AWS_SECRET_ACCESS_KEY: 'SECRET', GITHUB_TOKEN: 'SECRET', SSH_AUTH_SOCK: '/tmp/agent', EDITOR: 'vi' };
     const { stdout } = nd7(['run', '--', 'env'], { env });

@@ -19,6 +19,7 @@ import { safeLine } from '../show/safe.js';
 import type { Attachment } from './attach.js';
 import { Door } from './door.js';
 import { wayOut, type WayOut } from './egress.js';
+import { hiddenProgram } from './hidden-program.js';
 import { RefusedHosts } from './hosts.js';
 import { Mediation, type Tally } from './mediate.js';
 import { RunRecord } from './record.js';
@@ -87,8 +88,12 @@ export async function runSession(request: RunRequest): Promise<Ended> {
     if (!ended.hasRun) throw failed(ended);
     const { code, signal, failure } = ended;
     await door?.close();
-    // What could not be executed has said so itself.
-    if (failure !== undefined && failure.step !== 'exec') request.warn(adviceFor(failure).message);
+    // What could not be executed has said so itself, but not why.
+    const advice =
+      failure?.step === 'exec'
+        ? hiddenProgram(request.argv[0] ?? '', request.cwd, request.ruleset)
+        : failure && adviceFor(failure).message;
+    if (advice !== undefined) request.warn(advice);
     await request.beforeEnd?.(record);
     await record.note(
       'session.end',
