@@ -75,8 +75,8 @@ char **node_environment(const char *home, const char *why) {
   }
   if ((environment[n] = assignment("ND7_SHIM", why)) != NULL) n++;
   if ((environment[n] = assignment("ND7_HOME", home)) != NULL) n++;
-  /* As startRecorder (apps/agent/src/recorder/start.ts). */
-  environment[n++] = (char *)"MALLOC_ARENA_MAX=1";
+  /* A recorder rests for hours: as startRecorder (apps/agent/src/recorder/start.ts). */
+  if (why == NULL) environment[n++] = (char *)"MALLOC_ARENA_MAX=1";
   environment[n] = NULL;
   return environment;
 }

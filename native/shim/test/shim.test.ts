@@ -201,7 +201,7 @@ it('is built, in release and with sanitizers, where there is a C compiler', () =
       expect(all).toEqual(all.map(() => ({ code: 3, signal: null, stdout: 'hi', stderr: '' })));
       expect(rig.read('starts')).toBe('x');
       expect(JSON.parse(rig.read('recorder.json'))).toEqual({
-        env: ['HOME', 'ND7_HOME'],
+        env: ['HOME', 'MALLOC_ARENA_MAX', 'ND7_HOME'],
         cwd: '/',
         argv: ['recorder'],
         flags: expect.arrayContaining(['--optimize-for-size']) as string[],
