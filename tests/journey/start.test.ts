@@ -1,5 +1,5 @@
 // The newcomer's way: `npm start` as a process, twice on one data folder.
-import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { chmodSync, existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Desk } from './desk.fixture.js';
@@ -8,6 +8,7 @@ import { Task, task } from './task.fixture.js';
 const folders: string[] = [];
 const folder = (): string => {
   const path = mkdtempSync(join(tmpdir(), 'nd7-journey-'));
+  chmodSync(path, 0o711); // else root's cluster, which runs as another user, lies beside it and is left behind
   folders.push(path);
   return path;
 };

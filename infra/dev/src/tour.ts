@@ -1,5 +1,5 @@
 // `npm run tour`: rewriting is caught, step by step, for somebody who watches. Everything happens in a folder of its own.
-import { cpSync, mkdtempSync, rmSync } from 'node:fs';
+import { chmodSync, cpSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
@@ -29,6 +29,7 @@ export async function main(root: string, args: readonly string[]): Promise<numbe
     for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => done());
   });
   const dataDir = mkdtempSync(join(tmpdir(), 'nd7-tour-'));
+  chmodSync(dataDir, 0o711); // else root's cluster, which runs as another user, lies beside it and is left behind
   let stop: (() => Promise<void>) | undefined;
   try {
     say(paint('bold', 'A vault, a database and a machine to try it on'));
