@@ -2,24 +2,11 @@
  * so that reading one byte too far ends the program; a plan that is taken must be one. */
 #include "launch.h"
 
+#include "../../observe/test/fuzz.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-static uint64_t state;
-
-static uint32_t roll(uint32_t below) {
-  state ^= state << 13;
-  state ^= state >> 7;
-  state ^= state << 17;
-  return (uint32_t)(state >> 32) % below;
-}
-
-static void check(bool ok, const char *what) {
-  if (ok) return;
-  fprintf(stderr, "fuzz: %s\n", what);
-  exit(1);
-}
 
 struct buffer {
   unsigned char bytes[8192];

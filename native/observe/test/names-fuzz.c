@@ -2,24 +2,11 @@
  * good tables, each behind its length in four bytes; a table and a path lie in heap blocks of their exact size, so that reading one byte too far ends the program. */
 #include "names.h"
 
+#include "fuzz.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-static uint64_t state;
-
-static uint32_t roll(uint32_t below) {
-  state ^= state << 13;
-  state ^= state >> 7;
-  state ^= state << 17;
-  return (uint32_t)(state >> 32) % below;
-}
-
-static void check(bool ok, const char *what) {
-  if (ok) return;
-  fprintf(stderr, "names-fuzz: %s\n", what);
-  exit(1);
-}
 
 #define TABLES_MAX 64
 static unsigned char *tables[TABLES_MAX];

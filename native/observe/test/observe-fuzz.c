@@ -2,24 +2,11 @@
  * block of its exact size, so that reading one byte too far ends the program. */
 #include "observe.h"
 
+#include "fuzz.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-static uint64_t state;
-
-static uint32_t roll(uint32_t below) {
-  state ^= state << 13;
-  state ^= state >> 7;
-  state ^= state << 17;
-  return (uint32_t)(state >> 32) % below;
-}
-
-static void check(bool ok, const char *what) {
-  if (ok) return;
-  fprintf(stderr, "observe-fuzz: %s\n", what);
-  exit(1);
-}
 
 static void put32(unsigned char *to, uint32_t value) {
   for (int i = 0; i < 4; i++) to[i] = (unsigned char)(value >> (8 * i));
