@@ -1,2 +1,26 @@
 #!/usr/bin/env node
-import '../dist/main.js';
+// The bundle of a build is the same program in few files. Where there is none, or what it was made of was built anew since, the modules are loaded one
+// by one.
+import { readFileSync, statSync } from 'node:fs';
+
+const dist = new URL('../dist/', import.meta.url);
+
+async function isFresh() {
+  try {
+    const madeOf = new URL('bundle/made-of.json', dist);
+    const { inputs, sha256 } = JSON.parse(readFileSync(madeOf, 'utf8'));
+    const files = inputs.map((path) => new URL(path, dist));
+    const { mtimeMs } = statSync(madeOf);
+    if (files.every((file) => statSync(file).mtimeMs <= mtimeMs)) return true;
+    // Copied or restored, perhaps: then what is in them decides.
+    const { createHash } = await import('node:crypto');
+    const hash = createHash('sha256');
+    for (const file of files) hash.update(readFileSync(file));
+    return hash.digest('hex') === sha256;
+  } catch {
+    return false;
+  }
+}
+
+if (process.env.ND7_DEBUG) process.setSourceMapsEnabled(true);
+await import(new URL((await isFresh()) ? 'bundle/main.js' : 'main.js', dist).href);
