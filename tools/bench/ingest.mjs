@@ -3,7 +3,7 @@
 // in turns. Client, vault and database share this machine. Must: at least 2 times the entries a second.
 import { spawn, spawnSync } from 'node:child_process';
 import { chmodSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { availableParallelism, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { compress } from '@mongodb-js/zstd';
 import { blake3Hex } from '@nd7/blake3';
@@ -14,6 +14,7 @@ import { claimMessage, declareContentSize } from '@nd7/segment';
 import { generateKeyPair, loadKeyFile, systemClock, systemRandom } from '@nd7/signing';
 import { readVaultFile, VaultClient } from '@nd7/ship';
 import postgres from 'postgres';
+import { familyMs, parentOf, processMs } from './judge/cpu-time.mjs';
 import { verdict } from './judge/verdict.mjs';
 
 const ENTRIES = 1000;
@@ -123,7 +124,13 @@ function nd7(file, args, env) {
   return run.stdout;
 }
 
-async function vaultRound(url, vault, machine, round) {
+/** Milliseconds of processor time by so far of each program a segment passes through; the client is this process. */
+const spent = ({ service, server }) => {
+  const { user, system } = process.cpuUsage();
+  return { client: (user + system) / 1000, vault: processMs(service.pid), PostgreSQL: familyMs(server) };
+};
+
+async function vaultRound(url, vault, machine, round, programs) {
   const client = new VaultClient({
     url,
     access: { machine: vault.machine, token: vault.token, signer: machine },
@@ -144,6 +151,7 @@ async function vaultRound(url, vault, machine, round) {
   );
   const latencies = [];
   let [entries, bytes, wire] = [0, 0, 0];
+  const before = spent(programs);
   const start = performance.now();
   const end = start + SECONDS * 1000;
   await Promise.all(
@@ -161,6 +169,10 @@ async function vaultRound(url, vault, machine, round) {
     }),
   );
   const seconds = (performance.now() - start) / 1000;
+  const after = spent(programs);
+  const cpu = Object.fromEntries(
+    Object.keys(after).map((name) => [name, (after[name] - before[name]) / latencies.length]),
+  );
   latencies.sort((a, b) => a - b);
   return {
     perSecond: entries / seconds,
@@ -169,7 +181,16 @@ async function vaultRound(url, vault, machine, round) {
     p50: latencies[latencies.length >> 1],
     p99: latencies[Math.floor(latencies.length * 0.99)],
     entries,
+    cpu,
+    wall: (1000 * seconds) / latencies.length,
   };
+}
+
+/** What a segment cost, which a loaded machine changes less than how many there were a second. */
+function costOf({ cpu, wall }) {
+  const parts = Object.entries(cpu).map(([name, ms]) => `${name} ${ms.toFixed(1)}`);
+  const sum = Object.values(cpu).reduce((a, b) => a + b, 0);
+  return `processor time a segment: ${sum.toFixed(1)} ms (${parts.join(', ')}) in ${wall.toFixed(1)} ms on the clock, ${availableParallelism()} cores`;
 }
 
 function pgbenchRound(pgbench, url, script) {
@@ -245,6 +266,8 @@ try {
     `BEGIN;\nINSERT INTO bench_entry (session, seq, line) VALUES ${rows};\nCOMMIT;\n`,
   );
   undo.push(() => sql.end());
+  const [{ pid }] = await sql`select pg_backend_pid() as pid`;
+  const programs = { service, server: parentOf(pid) };
 
   const results = { vault: [], pgbench: [] };
   // Neither side pays for what the other, or an earlier round, left to be written out.
@@ -252,16 +275,17 @@ try {
     await sql`truncate bench_entry`;
     await sql`checkpoint`;
   };
-  await vaultRound(url, vault, machine, 'warm'); // compiled code, open connections, a grown file: what a service has after its first minute
+  await vaultRound(url, vault, machine, 'warm', programs); // compiled code, open connections, a grown file: what a service has after its first minute
   for (let round = 0; round < ROUNDS; round += 1) {
     await settle();
     if (pgbench !== undefined) results.pgbench.push(pgbenchRound(pgbench, db.url, join(dir, 'rows.sql')));
     await settle();
-    const run = await vaultRound(url, vault, machine, round);
+    const run = await vaultRound(url, vault, machine, round, programs);
     results.vault.push(run);
     console.log(
       `  round ${round + 1}: vault ${Math.round(run.perSecond).toLocaleString('en')} entries/s (${run.mb.toFixed(0)} MB/s raw, zstd ${run.ratio.toFixed(1)} ×, PUT answered with its receipt p50 ${run.p50.toFixed(0)} ms p99 ${run.p99.toFixed(0)} ms, ${SESSIONS} sessions at once)${pgbench === undefined ? '' : ` · pgbench ${Math.round(results.pgbench[round]).toLocaleString('en')} rows/s`}`,
     );
+    if (process.platform === 'linux') console.log(`    ${costOf(run)}`);
   }
   const median = (list) => [...list].sort((a, b) => a - b)[list.length >> 1];
   if (pgbench === undefined) console.log('  pgbench is not installed: no ratio');

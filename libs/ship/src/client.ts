@@ -37,7 +37,6 @@ export interface VaultClientOptions {
   /** For one request, milliseconds. */
   timeoutMs?: number;
   signal?: AbortSignal;
-  fetch?: typeof fetch;
 }
 
 /** What a POST or PUT of a statement gave: a receipt (not yet verified), or where it will be. */
@@ -146,14 +145,13 @@ export class VaultClient {
     body?: Uint8Array,
     headers: Record<string, string> = {},
   ): Promise<Answer> {
-    const { clock, timeoutMs = 30_000, signal, fetch: fetcher = fetch } = this.options;
+    const { clock, timeoutMs = 30_000, signal } = this.options;
     return send({
       url: this.url + path,
       method,
       headers,
       timeoutMs,
       clock,
-      fetch: fetcher,
       ...(body && { body }),
       ...(signal && { signal }),
     });
@@ -161,8 +159,8 @@ export class VaultClient {
 
   private async statement(answer: Answer): Promise<StatementAnswer> {
     if (answer.status === 200 || answer.status === 201) return { receipt: answer.text };
-    const location = answer.headers.get('location');
-    if (answer.status !== 202 || location === null)
+    const location = answer.location;
+    if (answer.status !== 202 || location === undefined)
       throw this.badAnswer(answer.status, 'neither a receipt nor where it will be');
     return { location: this.pathAt(location) };
   }

@@ -29,7 +29,6 @@ export interface EnrolOptions {
   replace?: boolean;
   /** How long to wait for the enrol leaf's receipt, milliseconds. */
   receiptWaitMs?: number;
-  fetch?: typeof fetch;
   sleep?: Sleep;
 }
 
@@ -70,7 +69,7 @@ export async function enrol(options: EnrolOptions): Promise<Enrolled> {
       `this machine is enrolled already, at ${present.url} for team ${present.team}: enrol it anew only to put another vault in its place (--replace)`,
     );
   }
-  const client = new VaultClient({ url, clock, random, ...(options.fetch && { fetch: options.fetch }) });
+  const client = new VaultClient({ url, clock, random });
   const offered = await client.enrolment(sha256Hex(utf8(parts.secret))).catch((error: unknown) => {
     if (isVaultError(error) && error.code === 'not-found')
       throw new VaultError(
@@ -105,7 +104,7 @@ export async function enrol(options: EnrolOptions): Promise<Enrolled> {
   writeVaultFile(home, vault);
 
   const access = { machine: vault.machine, token: vault.token, signer: key };
-  const enrolled = new VaultClient({ url, clock, random, access, ...(options.fetch && { fetch: options.fetch }) });
+  const enrolled = new VaultClient({ url, clock, random, access });
   const receipt = await awaitReceipt(enrolled, answer.receipt_location, clock, sleep, options.receiptWaitMs ?? 5000);
   if (receipt === undefined) return { vault };
   await checkEnrolReceipt(receipt, vault);
