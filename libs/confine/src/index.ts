@@ -11,6 +11,7 @@ export { prepare, PrepareError, type Prepared, type SessionInput } from './sessi
 export type { Shown } from './view/build.js';
 export { launch, type Ended, type Launched, type LaunchFailure, type Proof, type Start } from './launch.js';
 export type { Answer, Front, Observed, ObservedEvent, Question } from './observe.js';
+export type { Learned } from './learned.js';
 export { manifest, missing, type ManifestRow, type Status, type Supervised } from './manifest.js';
 export { adviceFor, namespaceRefusal, type Advice } from './advice.js';
 export { probeKernel, type KernelFacts } from './probe.js';

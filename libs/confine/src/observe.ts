@@ -1,4 +1,5 @@
 import type { Duplex } from 'node:stream';
+import { LEARNED, type Learned } from './learned.js';
 import type { Supervised } from './manifest.js';
 
 /** What the supervisor was asked for; the numbers of docs/protocol/observe.md. */
@@ -50,11 +51,13 @@ export interface Front {
   heard(event: ObservedEvent): void;
   /** So many events were not told, since there were too many. */
   dropped?(count: number): void;
+  /** What a session that learns was seen to do; null: there was more than is told. */
+  learned?(seen: Learned | null): void;
 }
 
 /** Frames are as long as two contents of 16 MiB. */
 const MAX = 33 << 20;
-const KIND = { ready: 1, event: 2, ask: 3, dropped: 5 } as const;
+const KIND = { ready: 1, event: 2, ask: 3, dropped: 5, learned: 8 } as const;
 const FACT = { sockets: 1, masks: 4 } as const;
 const VERDICTS = { 1: 'refused', 2: 'recorded', 3: 'masked' } as const;
 const NO_RULE = 0xffff_ffff;
@@ -123,6 +126,8 @@ export class Supervision {
       void this.#ask(id, { ...observed, before: isThere ? before : undefined, after: frame.bytes() });
     } else if (kind === KIND.dropped) {
       this.front?.dropped?.(frame.number());
+    } else if (kind === KIND.learned) {
+      this.front?.learned?.(frame.learned());
     } else if (kind === KIND.ready) {
       const facts = frame.number();
       this.#isReady({ sockets: (facts & FACT.sockets) !== 0, masks: (facts & FACT.masks) !== 0 });
@@ -173,6 +178,16 @@ class Reader {
     const text = this.frame.toString('utf8', this.#at, end);
     this.#at = end + 1;
     return text;
+  }
+
+  learned(): Learned | null {
+    const what = this.number();
+    const [error, pid] = [this.number(), this.number()];
+    const [path, said, program] = [this.#text(), this.#text(), this.#text()];
+    if (what === 0) return null;
+    const kind = LEARNED[what as keyof typeof LEARNED];
+    if (kind === undefined) throw new FrameError('nothing that is learned');
+    return { what: kind, path, said, error, pid, program };
   }
 
   /** The rest of an event behind its verdict. */

@@ -20,6 +20,8 @@ export interface Plan {
   listeners: readonly number[];
   /** The table of masks and protected names that a supervisor holds; undefined: there is none, and the filter asks nobody. */
   names: Uint8Array | undefined;
+  /** The supervisor tells what is read, run and connected to; only with one. */
+  learns: boolean;
   /** What the self-test aims at: a file that is hidden inside and a folder that is read-only inside. Undefined: no self-test. */
   selfTest: { canary: string; outside: string } | undefined;
 }
@@ -71,7 +73,7 @@ const RECORD = {
   cover: 18,
   scratch: 19,
 } as const;
-const FLAG = { userNamespace: 1, writableProc: 2, stopFront: 4, selfTest: 8 } as const;
+const FLAG = { userNamespace: 1, writableProc: 2, stopFront: 4, selfTest: 8, learns: 64 } as const;
 const ATTRIBUTE = { noExec: 1, frozen: 2 } as const;
 
 /** The bytes of a plan. Throws RangeError for a string with a NUL in it: it would end there. */
@@ -90,7 +92,8 @@ export function encodePlan(plan: Plan): Uint8Array {
     (plan.userNamespace ? FLAG.userNamespace : 0) |
     (plan.writableProc ? FLAG.writableProc : 0) |
     (plan.stopFront ? FLAG.stopFront : 0) |
-    (plan.selfTest === undefined ? 0 : FLAG.selfTest);
+    (plan.selfTest === undefined ? 0 : FLAG.selfTest) |
+    (plan.learns ? FLAG.learns : 0);
   record('flags', u32(flags));
   record('landlock', u32(plan.landlock));
   record('cwd', text(plan.cwd));

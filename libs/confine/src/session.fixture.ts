@@ -16,6 +16,7 @@ import {
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import type { Access, FileNode, Mask, ProtectedLeaf, Ruleset, Source } from '@nd7/policy';
+import type { Learned } from './learned.js';
 import type { Front, ObservedEvent } from './observe.js';
 import { launch, type Ended, type Launched, type LaunchOptions, type Proof } from './launch.js';
 import type { Plan } from './plan.js';
@@ -57,6 +58,9 @@ export class Machine {
   /** Whether sessions have a supervisor, and who answers it. */
   isObserved = true;
   heard: ObservedEvent[] = [];
+  /** Whether sessions learn, and what they told. */
+  learns = false;
+  learned: (Learned | null)[] = [];
   judge: Front['judge'] = () => Promise.resolve({ allow: false });
 
   constructor(
@@ -172,6 +176,7 @@ export class Machine {
       variables: {},
       isFront: false,
       isObserved: this.isObserved,
+      learns: this.learns,
     });
     if (user !== undefined) give(this.home, user);
     return { ...prepared, plan: { ...prepared.plan, ...change } };
@@ -185,7 +190,11 @@ export class Machine {
     const prepared = this.prepare(argv, change);
     const launched = launch(this.launcher, prepared.plan, {
       stdio: ['ignore', 'pipe', 'pipe'],
-      front: { judge: (question) => this.judge(question), heard: (event) => this.heard.push(event) },
+      front: {
+        judge: (question) => this.judge(question),
+        heard: (event) => this.heard.push(event),
+        learned: (seen) => this.learned.push(seen),
+      },
       ...(this.user === undefined ? {} : { user: this.user }),
       ...options,
     });

@@ -36,6 +36,8 @@ export interface SessionInput {
   shows?: readonly Shown[];
   /** Whether a supervisor answers the calls that make names. */
   isObserved?: boolean;
+  /** Whether that supervisor tells its front what is read, run and connected to. */
+  learns?: boolean;
   /** Ports of the session's loopback that the caller serves, and variables that say so inside, whatever the ruleset says of variables. */
   listeners: readonly number[];
   variables: Readonly<Record<string, string>>;
@@ -104,11 +106,12 @@ export function prepare(input: SessionInput): Prepared {
     argv: input.argv,
     environment: { ...environmentInside(ruleset.environment, input.environment), ...input.variables },
     listeners: input.listeners,
-    filter: callFilter(architecture, { scoped, observed: input.isObserved === true }),
+    filter: callFilter(architecture, { scoped, observed: input.isObserved === true, learns: input.learns === true }),
     view: built.view,
     // What an ordinary user may write there is about its own processes: gdb and browsers do.
     rules: input.isRoot ? built.rules : [...built.rules, { path: '/proc', rights: RIGHTS.writeFile | RIGHTS.truncate }],
     names: input.isObserved === true ? encodeNames(ruleset, built.found.held) : undefined,
+    learns: input.isObserved === true && input.learns === true,
     selfTest: { canary, outside: outsideFolder(ruleset, built) },
   };
   return {

@@ -60,3 +60,7 @@ export { diff } from './diff.js';
 export type { Change } from './diff.js';
 export { explain } from './explain.js';
 export type { Explanation, Statement } from './explain.js';
+export { learn } from './learn/learn.js';
+export { policyOfItems } from './learn/items.js';
+export { profileText } from './learn/text.js';
+export type { Held, LearnFacts, LearnInput, Learnt, RefusedName, Seen, SeenHost } from './learn/seen.js';

@@ -221,7 +221,7 @@ function socketRules(part: Part, places: Places): (SocketGrant & { allow: boolea
 const RUNTIME = '$XDG_RUNTIME_DIR';
 
 /** Where a socket lies on this machine; nowhere, if it is one whose variable is not set. */
-function socketPaths(name: string, places: Places, source: Source): string[] {
+export function socketPaths(name: string, places: Places, source: Source): string[] {
   const known = Object.hasOwn(SOCKETS, name) ? SOCKETS[name] : undefined;
   if (known === undefined) {
     if (!/^[/~.$]/.test(name))

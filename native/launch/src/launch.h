@@ -20,8 +20,9 @@ enum plan_flag {
   PLAN_PROC_WRITE = 2,  /* /proc stays writable: only for users whom the kernel refuses /proc/sys anyway */
   PLAN_STOP_FRONT = 4,  /* the parent process is the front: it stops and ends together with this program */
   PLAN_SELFTEST = 8,    /* attack the boundary from inside before the program starts */
+  PLAN_LEARN = 64,      /* the supervisor tells the front what the session reads, runs and connects to */
 };
-#define PLAN_FLAGS 15u
+#define PLAN_FLAGS (15u | PLAN_LEARN)
 
 enum plan_view {
   VIEW_WRITABLE, /* what lay at the path at the start is put there again, writable; it cannot be renamed */

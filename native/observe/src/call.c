@@ -36,6 +36,8 @@ static void answer(struct call *call, int error, uint32_t flags) {
 
 void call_fail(struct call *call, int error) { answer(call, error, 0); }
 
+void call_continue(struct call *call) { answer(call, 0, SECCOMP_USER_NOTIF_FLAG_CONTINUE); }
+
 /* Held while a descriptor is the caller's and still this process's too: a program that has just been written cannot be run while somebody has it open for
  * writing, and the caller goes on a moment before it is closed here. Who runs a program waits for that moment (given_settle). To let the caller take the
  * descriptor first and go on later would wake it twice for every open. */
@@ -112,7 +114,7 @@ void call_loop(void) {
     struct call call = {.id = n->id, .pid = (pid_t)n->pid, .number = n->data.nr};
     memcpy(call.args, n->data.args, sizeof call.args);
     pointers_settle();
-    dispatch(&call);
+    if (!learn_take(&call)) dispatch(&call);
     if (!call.answered) call_fail(&call, EACCES);
   }
 }

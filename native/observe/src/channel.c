@@ -14,7 +14,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum frame_kind { FRAME_READY = 1, FRAME_EVENT, FRAME_ASK, FRAME_WRITTEN, FRAME_DROPPED };
+enum frame_kind { FRAME_READY = 1, FRAME_EVENT, FRAME_ASK, FRAME_WRITTEN, FRAME_DROPPED, FRAME_LEARNED = 8 };
 #define EVENTS_A_SECOND 1000u
 
 /* A thread that asks waits on its own question. */
@@ -122,6 +122,16 @@ void channel_event(const struct call *call, enum event_verdict verdict, enum rul
   struct iovec parts[3];
   if (!may_tell()) return;
   send_frame(FRAME_EVENT, 0, parts, event_parts(&event, parts, call, verdict, what, error, rule, path));
+}
+
+void channel_learned(const struct call *call, uint32_t what, int error, const char *real, const char *said) {
+  unsigned char numbers[12];
+  char program[16];
+  const uint32_t values[] = {what, (uint32_t)error, (uint32_t)call->pid};
+  for (size_t i = 0; i < 3; i++) put32(numbers + 4 * i, values[i]);
+  caller_name(call, program);
+  struct iovec parts[] = {{numbers, sizeof numbers}, {(void *)(uintptr_t)real, strlen(real) + 1}, {(void *)(uintptr_t)said, strlen(said) + 1}, {program, strlen(program) + 1}};
+  send_frame(FRAME_LEARNED, 0, parts, 4);
 }
 
 int channel_ask(const struct call *call, const struct question *question, unsigned char **given, size_t *given_length) {

@@ -55,6 +55,8 @@ void call_loop(void) __attribute__((noreturn));
 /* Whether the caller still waits: what was read of its memory and its /proc was its own. */
 bool call_waits(const struct call *call);
 void call_fail(struct call *call, int error); /* 0: the call returns 0 */
+/* The kernel carries it out, whatever its arguments are by then: only where nothing is decided. */
+void call_continue(struct call *call);
 /* Gives the caller a descriptor and closes it here. */
 void call_give(struct call *call, int fd, bool close_on_exec);
 /* Whether a signal that its program handles has come for the caller: it would have broken off a call that waits. */
@@ -146,6 +148,9 @@ enum event_verdict { EVENT_REFUSED = 1, EVENT_RECORDED, EVENT_MASKED };
 void channel_ready(uint32_t facts);
 void channel_event(const struct call *call, enum event_verdict verdict, enum rule_call what, int error, uint32_t rule, const char *path);
 
+/* What `nd7 learn` is told: real path (empty: it is not there) and path as it was said, or an address. */
+void channel_learned(const struct call *call, uint32_t what, int error, const char *real, const char *said);
+
 struct question {
   enum rule_call what;
   uint32_t rule;
@@ -214,6 +219,11 @@ void pointers_settle(void);
 
 /* Lays the empty file over what stands at the place. 0 or an errno. */
 int mask_lay(const struct place *place);
+
+/* --- learn.c ------------------------------------------------------------------------------------------------------- */
+
+/* Tells the front of what a call is about, once; true: the call is none that is performed, and has its answer. False also where the session does not learn. */
+bool learn_take(struct call *call);
 
 /* --- rights.c: capabilities of the session's user namespace, held but not in effect ------------------------------- */
 

@@ -12,6 +12,7 @@ const COMMANDS: readonly (() => Promise<{ register(program: Command, io: Io): vo
   () => import('../commands/status.js'),
   () => import('../commands/doctor.js'),
   () => import('../commands/run.js'),
+  () => import('../commands/learn.js'),
   () => import('../commands/selftest.js'),
   () => import('../commands/why.js'),
   () => import('../commands/policy.js'),

@@ -98,7 +98,7 @@ async function run(command: string[], options: RunOptions, io: Io): Promise<void
 const AGENTS: readonly AgentName[] = ['claude-code', 'codex'];
 
 /** The agent that a command starts, as its file or the person says. */
-async function agentOf(
+export async function agentOf(
   command: readonly string[],
   said: string | undefined,
   home: string,
@@ -120,7 +120,12 @@ async function agentOf(
   return found;
 }
 
-async function attached(argv: readonly string[], found: FoundAgent, ruleset: Ruleset, io: Io): Promise<Attachment> {
+export async function attached(
+  argv: readonly string[],
+  found: FoundAgent,
+  ruleset: Ruleset,
+  io: Io,
+): Promise<Attachment> {
   const [{ attach }, { hiddenLogin, unapprovedKey }] = await Promise.all([
     import('../confine/attach.js'),
     import('../confine/attach-login.js'),

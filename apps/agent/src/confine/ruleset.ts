@@ -1,5 +1,5 @@
 import { realpathSync } from 'node:fs';
-import { compile, PolicyError, type CompileInput, type Note, type Ruleset } from '@nd7/policy';
+import { compile, PolicyError, type CompileInput, type Note, type PolicyFile, type Ruleset } from '@nd7/policy';
 import { CliError } from '../cli/io.js';
 import { loadPolicies } from '../policy/load.js';
 import { safeLine } from '../show/safe.js';
@@ -14,6 +14,8 @@ export interface RulesetRequest {
   project: string;
   nd7Home: string;
   environment: NodeJS.ProcessEnv;
+  /** What is said of this session alone. */
+  session?: PolicyFile;
 }
 
 /** The ruleset of one session, from the policies on this machine, and what a person should know about them. */
@@ -35,7 +37,7 @@ export function inputFor(request: RulesetRequest): CompileInput {
   };
   // An agent's pack is called as the agent is.
   const packs = request.agent === undefined ? [] : [request.agent];
-  return loadPolicies({ places, profile: request.profile, packs, session: null });
+  return loadPolicies({ places, profile: request.profile, packs, session: request.session ?? null });
 }
 
 /** What is wrong with a policy, as a command says it. */

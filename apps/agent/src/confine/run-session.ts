@@ -21,6 +21,7 @@ import { Door } from './door.js';
 import { wayOut, type WayOut } from './egress.js';
 import { hiddenProgram } from './hidden-program.js';
 import { RefusedHosts } from './hosts.js';
+import type { Learning } from './learning.js';
 import { Mediation, type Tally } from './mediate.js';
 import { RunRecord } from './record.js';
 
@@ -36,6 +37,8 @@ export interface RunRequest {
   stdio?: readonly [number, number, number];
   /** What is shown inside besides. */
   shows?: readonly Shown[];
+  /** Hears what the program does, where that is to be learned. */
+  learning?: Learning;
   /** Told of the record when the program has ended, before its end is written. */
   beforeEnd?(record: RunRecord): Promise<void>;
   /** Told once, when the program is about to run. */
@@ -83,7 +86,7 @@ export async function runSession(request: RunRequest): Promise<Ended> {
       ended = await attempt(request, launcher.path, record, door, way);
     }
     // Where calls cannot be answered: what that takes from the boundary is in the manifest, and the policy may require it.
-    if (!ended.hasRun && ended.failure?.step === 'observe')
+    if (!ended.hasRun && ended.failure?.step === 'observe' && request.learning === undefined)
       ended = await attempt(request, launcher.path, record, door, { ...way, isObserved: false });
     if (!ended.hasRun) throw failed(ended);
     const { code, signal, failure } = ended;
@@ -155,8 +158,10 @@ async function attempt(
   const refused = new RefusedHosts();
   const out = wayOut(ruleset, request.environment, (decision) => {
     refused.add(decision);
+    request.learning?.answered(decision);
     return record.note('network', { ...decision }, 'an answer of the proxy', 'decision:egress');
   });
+  request.learning?.listensOn(out.ports);
   const prepared = prepareSession(request, out, door, way);
   let end = (): void => undefined;
   const mediation = new Mediation(
@@ -169,7 +174,7 @@ async function attempt(
     // Node makes a pipe non-blocking for all who share it when it first opens it; spawning makes those blocking that it hands on.
     void process.stderr;
     const session = launch(launcher, prepared.plan, {
-      front: mediation,
+      front: request.learning?.beside(mediation) ?? mediation,
       ...(request.stdio === undefined ? {} : { stdio: request.stdio }),
       admit: async ({ landlock, proofs, supervised }) => {
         const rows = manifest(ruleset, prepared.built, proofs, supervised);
@@ -213,7 +218,8 @@ function prepareSession(
     const argv = door === undefined ? request.argv : (request.attachment?.argv ?? request.argv);
     const variables = { ...out.environment, ...door?.variables };
     const own = { argv, listeners: out.ports, variables, shows: [...(door?.shows ?? []), ...(request.shows ?? [])] };
-    return prepare({ ...request, ...own, ...way, isRoot: isRoot(), isFront: true });
+    const learns = request.learning !== undefined;
+    return prepare({ ...request, ...own, ...way, learns, isRoot: isRoot(), isFront: true });
   } catch (error) {
     if (error instanceof PrepareError) throw new CliError(2, error.message, error.hint, 'no-boundary');
     throw error;

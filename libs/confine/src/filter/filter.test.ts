@@ -214,6 +214,29 @@ describe.each<Architecture>(['x86_64', 'aarch64'])('the filter for %s', (archite
       );
   });
 
+  it('lets a supervisor look besides at what is read, looked at and connected to where a session learns, and refuses nothing less', () => {
+    const observed = callFilter(architecture, { scoped: true, observed: true });
+    const learns = callFilter(architecture, { scoped: true, observed: true, learns: true });
+    expect(callFilter(architecture, { scoped: true, learns: true })).toEqual(program);
+    const looked = (
+      'open openat access faccessat faccessat2 stat lstat newfstatat statx readlink readlinkat ' +
+      'unlink unlinkat rmdir chmod fchmodat utimensat connect bind'
+    ).split(' ');
+    for (const [name, number] of [...allowed, ...refused])
+      fc.assert(
+        fc.property(args, (values) => {
+          const call = { arch: ARCH[architecture], number, args: values };
+          const before = interpret(observed, call);
+          const now = interpret(learns, call);
+          const flags = Number((values[name === 'open' ? 1 : 2] as bigint) & 0xffffffffn);
+          const isOpen = name === 'open' || name === 'openat';
+          const wanted = looked.includes(name) && !(isOpen && (flags & 0o10000000) !== 0) ? ASK : before;
+          expect([name, now]).toEqual([name, wanted]);
+        }),
+        { numRuns: 20 },
+      );
+  });
+
   it('refuses what is known and not listed with EPERM, and all else with ENOSYS', () => {
     for (const number of refused.values())
       expect([number, run(number, Array(6).fill(0n) as bigint[])]).toEqual([number, EPERM]);

@@ -144,6 +144,20 @@ const OBSERVED: Readonly<Record<string, () => Code>> = {
   ),
 };
 
+const asksOpen = (flags: number): Code => load(argument(flags), when('hasBits', O_PATH, ALLOW, ASK));
+
+/** What a supervisor looks at besides where a session learns (`native/observe/src/learn.c`): calls that name what they read, look at or connect to. */
+const LEARNED: Readonly<Record<string, () => Code>> = {
+  open: () => asksOpen(1),
+  openat: () => asksOpen(2),
+  ...Object.fromEntries(
+    [
+      ...['access', 'faccessat', 'faccessat2', 'stat', 'lstat', 'newfstatat', 'statx', 'readlink', 'readlinkat'],
+      ...['unlink', 'unlinkat', 'rmdir', 'chmod', 'fchmodat', 'utimensat', 'connect', 'bind'],
+    ].map((name) => [name, () => ASK]),
+  ),
+};
+
 /** kill(0) reaches the whole process group, also those of it that are outside of the pid namespace: nd7, and what a shell runs beside it. */
 const noGroupSignal = (): Code => load(argument(0), when('equal', 0, refuse('EPERM'), ALLOW));
 
@@ -180,13 +194,19 @@ function search(of: readonly Run[]): Code {
  * The filter of tier T1, as instructions of classic BPF: only calls that are listed pass, some of them only with certain arguments. Known
  * ones that are not listed are EPERM, unknown and newer ones, io_uring and clone3 (whose flags no filter can read) ENOSYS: programs fall
  * back from that. Other architectures and x32 get ENOSYS for everything. `scoped`: Landlock keeps signals inside
- * (version 6); else those to the own process group are refused. `observed`: a supervisor answers what `OBSERVED` says.
+ * (version 6); else those to the own process group are refused. `observed`: a supervisor answers what `OBSERVED` says. `learns`: it looks at what
+ * `LEARNED` says besides, and decides nothing of it.
  */
 export function callFilter(
   architecture: Architecture,
-  { scoped, observed = false }: { scoped: boolean; observed?: boolean },
+  { scoped, observed = false, learns = false }: { scoped: boolean; observed?: boolean; learns?: boolean },
 ): Uint8Array {
-  const byArgument = { ...BY_ARGUMENT, ...(scoped ? {} : { kill: noGroupSignal }), ...(observed ? OBSERVED : {}) };
+  const byArgument = {
+    ...BY_ARGUMENT,
+    ...(scoped ? {} : { kill: noGroupSignal }),
+    ...(observed ? OBSERVED : {}),
+    ...(observed && learns ? LEARNED : {}),
+  };
   const calls = search(runs(architecture, byArgument));
   const native = architecture === 'x86_64' ? when('atLeast', X32, refuse('ENOSYS'), calls) : calls;
   return assemble(load(ARCHITECTURE, when('equal', AUDIT_ARCH[architecture], load(NUMBER, native), refuse('ENOSYS'))));

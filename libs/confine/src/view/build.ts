@@ -101,7 +101,7 @@ export function buildView(
   const unrun = scratch.filter((path) => !places.inherited(path).exec);
   return {
     view,
-    rules: rulesOf(view, unrun),
+    rules: rulesOf(view, unrun, (path) => places.isThere(path)),
     unrun,
     found,
     shortfalls: shortfalls.filter(({ path, what }) => what !== 'missing' || !shows.some((one) => one.path === path)),
@@ -184,6 +184,15 @@ class Places {
     return { path: '/', state: 'shown', exec: true };
   }
 
+  /** Whether anything lies at a path in the view: what is in a hidden folder is not, but for what is shown below it. */
+  isThere(path: string): boolean {
+    const shown = (place: Place): boolean => place.state !== 'hidden' && place.state !== 'pinned';
+    return (
+      this.stateOf(path) !== 'hidden' ||
+      [...this.#byPath.values()].some((one) => shown(one) && isWithin(one.path, path))
+    );
+  }
+
   stateOf(path: string): 'hidden' | 'shown' | 'writable' {
     const { state } = this.inherited(path);
     return state === 'hidden' || state === 'shown' ? state : 'writable';
@@ -236,12 +245,12 @@ function scratchSize(): number {
  * Landlock under the mounts: read everything in view, run what may be run, change only what is writable. `unrun` are temporary folders in
  * which nothing may be executed: libraries that programs unpack there can still be mapped, which a noexec mount would refuse.
  */
-function rulesOf(view: readonly View[], unrun: readonly string[]): Rule[] {
+function rulesOf(view: readonly View[], unrun: readonly string[], isThere: (path: string) => boolean): Rule[] {
   const { execute, readFile, readDir, writeFile, truncate, ioctlDevice, makeChar, makeBlock, all } = RIGHTS;
   const rules: Rule[] = [
     { path: '/', rights: readFile | readDir },
     { path: '/dev', rights: writeFile | truncate | ioctlDevice },
-    ...runnable('/', [...unrun, ...OWN]).map((path) => ({ path, rights: execute })),
+    ...runnable('/', [...unrun, ...OWN], isThere).map((path) => ({ path, rights: execute })),
   ];
   const open: string[] = [];
   for (const mount of view) {
@@ -261,10 +270,12 @@ function rulesOf(view: readonly View[], unrun: readonly string[]): Rule[] {
  * Folders that together hold everything but what is named: Landlock grants and never takes away. A folder that is shared with one of them is
  * split into what lies in it at the start; it is read-only inside, so that nothing can be added.
  */
-function runnable(folder: string, without: readonly string[]): string[] {
+function runnable(folder: string, without: readonly string[], isThere: (path: string) => boolean): string[] {
   if (without.includes(folder)) return [];
   if (!without.some((path) => isWithin(path, folder))) return [folder];
   return readdirSync(folder, { withFileTypes: true })
     .filter((entry) => entry.isDirectory() || entry.isFile())
-    .flatMap((entry) => runnable(join(folder, entry.name), without));
+    .map((entry) => join(folder, entry.name))
+    .filter(isThere)
+    .flatMap((path) => runnable(path, without, isThere));
 }
