@@ -1,6 +1,7 @@
 import { spawn, type ChildProcess, type IOType } from 'node:child_process';
 import { Server } from 'node:net';
 import type { Duplex } from 'node:stream';
+import { GrantError, type Widening } from './grant.js';
 import type { Supervised } from './manifest.js';
 import { Supervision, type Front } from './observe.js';
 import { encodePlan, type Plan } from './plan.js';
@@ -42,6 +43,13 @@ export interface Launched {
   ended: Promise<Ended>;
   /** The plan's listeners, by port, as soon as they are all there; none where the session ended before. They are the caller's to close. */
   listeners: Promise<Map<number, Server>>;
+  /**
+   * Gives the living session something that lies outside of it, for every program of it at once. Rejects with `GrantError` where it cannot be
+   * given, where the session has ended, and where it has no supervisor.
+   */
+  widen(widening: Widening): Promise<void>;
+  /** Ends a grant. What programs have open stays theirs. */
+  narrow(id: number): Promise<void>;
   /** Passes a signal on to the program. */
   signal(name: NodeJS.Signals): void;
   /** The launcher's process. */
@@ -97,9 +105,15 @@ export function launch(launcher: string, plan: Plan, options: LaunchOptions = {}
     started: ready.then((value) => value && admitted(value, pipe, options)),
     ended: end,
     listeners: listenersOf(child, plan.listeners.length, end),
+    widen: (widening) => supervision?.widen(widening) ?? unsupervised(),
+    narrow: (id) => supervision?.narrow(id) ?? unsupervised(),
     signal: (name) => void child.kill(name),
     process: child,
   };
+}
+
+function unsupervised(): Promise<never> {
+  return Promise.reject(new GrantError('the session has no supervisor, which alone can give it something', 0));
 }
 
 /** The supervisor has said what it can do before the launcher says that all is ready; the two come by two ways. */

@@ -1,4 +1,5 @@
 import type { Duplex } from 'node:stream';
+import { encodeWidening, GRANT_ID_MAX, GrantError, reasonOf, type Widening } from './grant.js';
 import { LEARNED, type Learned } from './learned.js';
 import type { Supervised } from './manifest.js';
 
@@ -11,14 +12,16 @@ export const CALLS = {
   5: 'link',
   6: 'rename',
   7: 'rename-away',
+  8: 'unlink',
   9: 'truncate',
+  10: 'rmdir',
 } as const;
 
 /** A call that the table of names speaks of. */
 export interface Observed {
   call: (typeof CALLS)[keyof typeof CALLS];
-  /** Which of the ruleset's leaves or masks; undefined where no rule of it decided. */
-  rule: { kind: 'leaf' | 'mask'; index: number } | undefined;
+  /** Which of the ruleset's leaves or masks, or the id of a grant; undefined where none of them decided. */
+  rule: { kind: 'leaf' | 'mask' | 'grant'; index: number } | undefined;
   /** Real path of the name. */
   path: string;
   /** Pid outside. */
@@ -57,11 +60,13 @@ export interface Front {
 
 /** Frames are as long as two contents of 16 MiB. */
 const MAX = 33 << 20;
-const KIND = { ready: 1, event: 2, ask: 3, dropped: 5, learned: 8 } as const;
+const KIND = { ready: 1, event: 2, ask: 3, dropped: 5, widened: 6, narrowed: 7, learned: 8 } as const;
+const SENT = { answer: 1, widen: 2, narrow: 3 } as const;
 const FACT = { sockets: 1, masks: 4 } as const;
 const VERDICTS = { 1: 'refused', 2: 'recorded', 3: 'masked' } as const;
 const NO_RULE = 0xffff_ffff;
 const IS_MASK = 0x8000_0000;
+const IS_GRANT = 0x4000_0000;
 const EACCES = 13;
 
 /** What came was no frame: the session ends. */
@@ -74,6 +79,9 @@ export class Supervision {
   /** Resolves once the supervisor answers calls; undefined where it never came to that. */
   readonly ready: Promise<Supervised | undefined>;
   #isReady: (facts: Supervised | undefined) => void = () => undefined;
+  /** What was sent and is not answered yet, by kind and id. */
+  readonly #orders = new Map<string, (error: number) => void>();
+  #hasEnded = false;
 
   constructor(
     private readonly channel: Duplex,
@@ -82,7 +90,36 @@ export class Supervision {
     channel.on('data', (bytes: Buffer) => this.#take(bytes));
     channel.on('error', () => undefined);
     this.ready = new Promise((done) => (this.#isReady = done));
-    channel.on('close', () => this.#isReady(undefined));
+    channel.on('close', () => {
+      this.#hasEnded = true;
+      this.#isReady(undefined);
+      for (const answered of this.#orders.values()) answered(0);
+    });
+  }
+
+  /** Resolves when the grant holds for every program of the session; rejects with `GrantError`, and then nothing of it holds. */
+  async widen(widening: Widening): Promise<void> {
+    const error = await this.#order('widen', widening.id, encodeWidening(widening));
+    if (error !== 0) throw new GrantError(`${widening.path} cannot be granted: ${reasonOf(error)}`, error);
+  }
+
+  /** Resolves when the grant has ended: what programs have open stays theirs. Rejects with `GrantError`. */
+  async narrow(id: number): Promise<void> {
+    const error = await this.#order('narrow', id, new Uint8Array());
+    if (error !== 0) throw new GrantError(`no such grant holds: ${id}`, error);
+  }
+
+  async #order(kind: 'widen' | 'narrow', id: number, body: Uint8Array): Promise<number> {
+    if (!Number.isInteger(id) || id < 1 || id > GRANT_ID_MAX) throw new RangeError(`no number of a grant: ${id}`);
+    if ((await this.ready) === undefined || this.#hasEnded) throw new GrantError('the session has ended', 0);
+    const key = `${kind} ${id}`;
+    if (this.#orders.has(key)) throw new RangeError(`it was asked for already: ${key}`);
+    const error = await new Promise<number>((answered) => {
+      this.#orders.set(key, answered);
+      this.channel.write(Buffer.concat([u32(8 + body.length, SENT[kind], id), body]));
+    }).finally(() => this.#orders.delete(key));
+    if (this.#hasEnded) throw new GrantError('the session has ended', 0);
+    return error;
   }
 
   #take(bytes: Buffer): void {
@@ -128,6 +165,10 @@ export class Supervision {
       this.front?.dropped?.(frame.number());
     } else if (kind === KIND.learned) {
       this.front?.learned?.(frame.learned());
+    } else if (kind === KIND.widened || kind === KIND.narrowed) {
+      const answered = this.#orders.get(`${kind === KIND.widened ? 'widen' : 'narrow'} ${id}`);
+      if (answered === undefined) throw new FrameError('an answer to nothing');
+      answered(frame.number());
     } else if (kind === KIND.ready) {
       const facts = frame.number();
       this.#isReady({ sockets: (facts & FACT.sockets) !== 0, masks: (facts & FACT.masks) !== 0 });
@@ -144,7 +185,7 @@ export class Supervision {
     const head = Buffer.alloc(24);
     [
       20 + (content?.length ?? 0),
-      1,
+      SENT.answer,
       id,
       answer.allow ? 0 : EACCES,
       content === undefined ? 0 : 1,
@@ -204,5 +245,12 @@ class Reader {
 
 function ruleOf(number: number): Observed['rule'] {
   if (number === NO_RULE) return undefined;
-  return number < IS_MASK ? { kind: 'leaf', index: number } : { kind: 'mask', index: number - IS_MASK };
+  if (number >= IS_MASK) return { kind: 'mask', index: number - IS_MASK };
+  return number >= IS_GRANT ? { kind: 'grant', index: number - IS_GRANT } : { kind: 'leaf', index: number };
+}
+
+function u32(...values: number[]): Buffer {
+  const bytes = Buffer.alloc(4 * values.length);
+  values.forEach((value, i) => bytes.writeUInt32LE(value, 4 * i));
+  return bytes;
 }

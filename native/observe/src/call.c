@@ -74,16 +74,17 @@ static void dispatch(struct call *call) {
     case SYS_renameat: do_rename(call, INT(0), a[1], INT(2), a[3], 0); return;
     case SYS_renameat2: do_rename(call, INT(0), a[1], INT(2), a[3], (unsigned)INT(4)); return;
     case SYS_truncate: do_truncate(call, a[0], (int64_t)a[1]); return;
+    case SYS_unlinkat: do_unlink(call, INT(0), a[1], INT(2)); return;
     case SYS_umask:
       /* A number in a register: it cannot change under the kernel. */
       caller_umask_changed();
-      answer(call, 0, SECCOMP_USER_NOTIF_FLAG_CONTINUE);
+      call_continue(call);
       return;
     case SYS_execve:
     case SYS_execveat:
       /* Nothing is decided: what was written before stands at its place before another program looks for it (pointers_settle), and nobody writes to it. */
       given_settle();
-      answer(call, 0, SECCOMP_USER_NOTIF_FLAG_CONTINUE);
+      call_continue(call);
       return;
 #ifdef SYS_open
     case SYS_open: do_open(call, AT_FDCWD, a[0], INT(1), MODE(2)); return;
@@ -92,6 +93,8 @@ static void dispatch(struct call *call) {
     case SYS_mknod: do_mknod(call, AT_FDCWD, a[0], MODE(1), (dev_t)(uint32_t)a[2]); return;
     case SYS_symlink: do_symlink(call, a[0], AT_FDCWD, a[1]); return;
     case SYS_link: do_link(call, AT_FDCWD, a[0], AT_FDCWD, a[1], 0); return;
+    case SYS_unlink: do_unlink(call, AT_FDCWD, a[0], 0); return;
+    case SYS_rmdir: do_unlink(call, AT_FDCWD, a[0], AT_REMOVEDIR); return;
     case SYS_rename: do_rename(call, AT_FDCWD, a[0], AT_FDCWD, a[1], 0); return;
 #endif
     default: call_fail(call, ENOSYS);

@@ -14,7 +14,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum frame_kind { FRAME_READY = 1, FRAME_EVENT, FRAME_ASK, FRAME_WRITTEN, FRAME_DROPPED, FRAME_LEARNED = 8 };
+enum told_kind { TOLD_READY = 1, TOLD_EVENT, TOLD_ASK, TOLD_DROPPED = 5, TOLD_WIDENED, TOLD_NARROWED, TOLD_LEARNED };
 #define EVENTS_A_SECOND 1000u
 
 /* A thread that asks waits on its own question. */
@@ -72,8 +72,17 @@ static void send_frame(uint32_t kind, uint32_t id, struct iovec *body, int count
 void channel_ready(uint32_t facts) {
   unsigned char body[4];
   put32(body, facts);
-  send_frame(FRAME_READY, 0, &(struct iovec){body, sizeof body}, 1);
+  send_frame(TOLD_READY, 0, &(struct iovec){body, sizeof body}, 1);
 }
+
+static void tell_error(uint32_t kind, uint32_t id, int error) {
+  unsigned char body[4];
+  put32(body, (uint32_t)error);
+  send_frame(kind, id, &(struct iovec){body, sizeof body}, 1);
+}
+
+void channel_widened(uint32_t id, int error) { tell_error(TOLD_WIDENED, id, error); }
+void channel_narrowed(uint32_t id, int error) { tell_error(TOLD_NARROWED, id, error); }
 
 /* An event's bytes but for its path. */
 struct event {
@@ -112,7 +121,7 @@ static bool may_tell(void) {
   if (before > 0) {
     unsigned char body[4];
     put32(body, before);
-    send_frame(FRAME_DROPPED, 0, &(struct iovec){body, sizeof body}, 1);
+    send_frame(TOLD_DROPPED, 0, &(struct iovec){body, sizeof body}, 1);
   }
   return may;
 }
@@ -121,7 +130,7 @@ void channel_event(const struct call *call, enum event_verdict verdict, enum rul
   struct event event;
   struct iovec parts[3];
   if (!may_tell()) return;
-  send_frame(FRAME_EVENT, 0, parts, event_parts(&event, parts, call, verdict, what, error, rule, path));
+  send_frame(TOLD_EVENT, 0, parts, event_parts(&event, parts, call, verdict, what, error, rule, path));
 }
 
 void channel_learned(const struct call *call, uint32_t what, int error, const char *real, const char *said) {
@@ -131,7 +140,7 @@ void channel_learned(const struct call *call, uint32_t what, int error, const ch
   for (size_t i = 0; i < 3; i++) put32(numbers + 4 * i, values[i]);
   caller_name(call, program);
   struct iovec parts[] = {{numbers, sizeof numbers}, {(void *)(uintptr_t)real, strlen(real) + 1}, {(void *)(uintptr_t)said, strlen(said) + 1}, {program, strlen(program) + 1}};
-  send_frame(FRAME_LEARNED, 0, parts, 4);
+  send_frame(TOLD_LEARNED, 0, parts, 4);
 }
 
 int channel_ask(const struct call *call, const struct question *question, unsigned char **given, size_t *given_length) {
@@ -151,7 +160,7 @@ int channel_ask(const struct call *call, const struct question *question, unsign
   struct waiting own = {.next = all_waiting, .id = ++last_id};
   all_waiting = &own;
   pthread_mutex_unlock(&asking);
-  send_frame(FRAME_ASK, own.id, parts, count);
+  send_frame(TOLD_ASK, own.id, parts, count);
   pthread_mutex_lock(&asking);
   while (!own.is_answered) pthread_cond_wait(&answered, &asking);
   struct waiting **at = &all_waiting;
@@ -185,6 +194,16 @@ static bool take(const struct answer *answer) {
   return found;
 }
 
+static bool take_frame(const unsigned char *bytes, size_t length) {
+  union frame_content content;
+  switch (frame_read(bytes, length, &content)) {
+    case FRAME_ANSWER: return take(&content.answer);
+    case FRAME_WIDEN: return grants_widen(&content.widening);
+    case FRAME_NARROW: return grants_narrow(content.narrowed);
+    default: return false;
+  }
+}
+
 bool channel_read(void) {
   static unsigned char *frame;
   static size_t have, want;
@@ -203,8 +222,7 @@ bool channel_read(void) {
       have = 0;
       if (want == 0 || (frame = malloc(want)) == NULL) return false;
     } else if (!in_head && have == want) {
-      struct answer answer;
-      const bool ok = frame_answer(frame, want, &answer) && take(&answer);
+      const bool ok = take_frame(frame, want);
       free(frame);
       frame = NULL;
       have = 0;

@@ -91,6 +91,7 @@ static void open_proc(void) {
 /* Into the session's view and network, and out of every right but those that are raised for a moment. */
 static void enter(const int *handed, size_t count) {
   if (count == HANDED_MOST && setns(handed[HANDED_USERS], CLONE_NEWUSER) != 0) fail("observe", "user namespace");
+  outside_start();
   if (setns(handed[HANDED_MOUNTS], CLONE_NEWNS) != 0) fail("observe", "mount namespace");
   if (setns(handed[HANDED_NETWORK], CLONE_NEWNET) != 0) fail("observe", "network namespace");
   observe.blank = handed[HANDED_BLANK];
@@ -143,6 +144,7 @@ _Noreturn void observe_run(const struct plan *plan, int life, int hand) {
   (void)ioctl(observe.listener, _IOW('!', 4, uint64_t), 1ul);
   floor_start();
   pointers_start();
+  grants_start();
   channel_ready(FACT_MASKS);
   start_threads();
   close(report_fd);

@@ -35,7 +35,9 @@ static int make_at(const struct call *call, const struct making *m, const struct
   struct stat s;
   /* What is there already is nothing new, whatever it is called. */
   if (rule.outcome != RULE_FREE && fstatat(place->folder, place->name, &s, AT_SYMLINK_NOFOLLOW) == 0) return EEXIST;
-  if (is_writable(place->path, place->path_length)) {
+  /* What is granted are files and folders. */
+  if (place->grant != 0 && m->kind == IS_OTHER) return EACCES;
+  if (may_change(place)) {
     if (rule.outcome == RULE_REFUSE || rule.outcome == RULE_MEDIATE) {
       channel_event(call, EVENT_REFUSED, m->what, EACCES, rule.index, place->path);
       return EACCES;

@@ -93,12 +93,24 @@ struct read {
   char text[PATH_MAX];
 };
 
+/* Between a place that is granted and one that is the session's anyway: both on the disk outside. */
+static void align(struct pair *pair) {
+  grant_align(&pair->from);
+  grant_align(&pair->to);
+}
+
+/* What goes between the two leaves nothing behind by which it could be changed when the grant has ended: programs copy the rest. */
+static bool may_cross(const struct pair *pair) {
+  return (pair->from.grant == 0) == (pair->to.grant == 0) || (S_ISREG(pair->stat.st_mode) && pair->stat.st_nlink == 1);
+}
+
 /* As the kernel: what is wrong with the second comes out once the first was found. */
 static int pair_find(const struct call *call, struct pair *pair, int from_dirfd, const struct read *from, int to_dirfd, const struct read *to) {
   pair->from.folder = pair->to.folder = -1;
   int error = from->error != 0 ? from->error : place_find(call, from_dirfd, from->text, &pair->from);
   if (error == 0) error = to->error != 0 ? to->error : place_find(call, to_dirfd, to->text, &pair->to);
   if (error == 0 && !call_waits(call)) error = ESRCH;
+  if (error == 0 && pair->from.grant != pair->to.grant) align(pair);
   if (error == 0) pair->is_there = pair->from.is_plain && stat_at(&pair->from, &pair->stat);
   return error;
 }
@@ -124,6 +136,7 @@ static int rename_found(const struct call *call, struct pair *pair, unsigned fla
   /* The kernel says what is wrong with it. */
   if (!pair->from.is_plain || !pair->to.is_plain) return rename_now(pair, flags);
   if (!pair->is_there) return rename_absent(pair, flags, false);
+  if (!may_cross(pair) || (pair->from.grant != pair->to.grant && flags == RENAME_EXCHANGE)) return EXDEV;
   int error = may_move(call, &pair->from, &pair->to, &pair->stat, target);
   if ((flags & RENAME_EXCHANGE) != 0 && error == 0) {
     struct rule back;
@@ -137,6 +150,7 @@ static int rename_found(const struct call *call, struct pair *pair, unsigned fla
   if (error != 0) return error;
   error = rename_now(pair, flags);
   if (error != 0) return error;
+  if (pair->from.grant != 0) channel_event(call, EVENT_RECORDED, CALL_RENAME_FROM, 0, RULE_IS_GRANT | pair->from.grant, pair->from.path);
   if (target->outcome == RULE_RECORD) channel_event(call, EVENT_RECORDED, CALL_RENAME_TO, 0, target->index, pair->to.path);
   if (target->outcome == RULE_MASK) {
     error = mask_lay(&pair->to);
@@ -177,6 +191,8 @@ static int may_link(const struct call *call, const struct place *from, const str
   /* A pipe or a socket has no path, and gets none. */
   if (from->is_plain && from->path[0] == '/' && source.outcome >= RULE_MASK) return refused(call, CALL_HARD_LINK, &source, from);
   if (target.outcome >= RULE_MASK) return refused(call, CALL_HARD_LINK, &target, to);
+  /* By its second name it could be changed when the grant has ended. */
+  if ((from->grant == 0) != (to->grant == 0) || source.is_lifted || target.is_lifted) return EXDEV;
   if (!from->has_slash && (S_ISCHR(s->st_mode) || S_ISBLK(s->st_mode)) && is_writable(from->path, from->path_length) && is_writable(to->path, to->path_length)) return EACCES;
   const int git = rule_git_dir(call, to, CALL_HARD_LINK);
   if (git == 0 && target.outcome == RULE_RECORD) channel_event(call, EVENT_RECORDED, CALL_HARD_LINK, 0, target.index, to->path);
@@ -195,6 +211,7 @@ static int link_source(const struct call *call, struct pair *pair, int dirfd, co
   bool magic;
   pair->from.is_plain = true;
   pair->from.has_slash = false;
+  pair->from.grant = 0;
   int error = length > 0 ? object_find(call, dirfd, path, has_slash, true, object, &magic) : dirfd == AT_FDCWD ? caller_folder(call, dirfd, object) : caller_object(call, dirfd, object);
   if (error == 0 && fstat(*object, &pair->stat) != 0) error = errno;
   if (error == 0) error = path_of(*object, pair->from.path, PATH_MAX, &pair->from.path_length);

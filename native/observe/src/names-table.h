@@ -66,6 +66,8 @@ struct names {
   struct index mask_index, leaf_index;
   struct list places;  /* every folder and path that a rule names */
   struct list guarded; /* folders in which a leaf that is not only recorded holds at that place alone */
+  struct text held[NAMES_HELD]; /* folders below which leaves hold besides those that they name, unless these are the leaf's only place */
+  uint32_t held_ids[NAMES_HELD], held_count;
   uint32_t *numbers, *place_numbers; /* what the lists point into */
   char *bytes;
 };
@@ -87,6 +89,13 @@ struct path {
 };
 
 static inline struct text text_of(const struct names *names, uint32_t string) { return names->strings[string]; }
+
+/* The folders below which a leaf holds. */
+static inline uint32_t unders_of(const struct names *names, const struct leaf *leaf) { return leaf->under.count + (leaf->at == AT_FOLDER ? 0 : names->held_count); }
+
+static inline struct text under_of(const struct names *names, const struct leaf *leaf, uint32_t u) {
+  return u < leaf->under.count ? text_of(names, leaf->under.items[u]) : names->held[u - leaf->under.count];
+}
 
 static inline struct text part_of(const struct path *path, uint32_t i) {
   const uint32_t start = i == 0 ? 1 : path->end[i - 1] + 1;

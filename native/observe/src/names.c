@@ -66,8 +66,8 @@ static bool matches_at(const struct names *names, const struct leaf *leaf, const
 static uint32_t leaf_depth(const struct names *names, const struct leaf *leaf, const struct names_disk *disk, struct path *path) {
   const uint32_t size = leaf->pattern.count;
   uint32_t best = 0;
-  for (uint32_t u = 0; u < leaf->under.count; u++) {
-    const struct text under = text_of(names, leaf->under.items[u]);
+  for (uint32_t u = 0; u < unders_of(names, leaf); u++) {
+    const struct text under = under_of(names, leaf, u);
     if (!is_within(path->bytes, path->length, under)) continue;
     const uint32_t base = parts_in(path, under);
     for (uint32_t end = path->count; end >= base + size && end > best; end--) {
@@ -81,8 +81,8 @@ static uint32_t leaf_depth(const struct names *names, const struct leaf *leaf, c
 /* Whether the path could be led on to a protected name: what stands in the pattern before its end matches the end of the path. */
 static bool leads_on(const struct names *names, const struct leaf *leaf, const struct names_disk *disk, struct path *path) {
   if (leaf->treatment == NAMES_RECORD) return false;
-  for (uint32_t u = 0; u < leaf->under.count; u++) {
-    const struct text under = text_of(names, leaf->under.items[u]);
+  for (uint32_t u = 0; u < unders_of(names, leaf); u++) {
+    const struct text under = under_of(names, leaf, u);
     if (!is_within(path->bytes, path->length, under)) continue;
     const uint32_t base = parts_in(path, under);
     for (uint32_t length = 1; length < leaf->pattern.count && base + length <= path->count; length++)
@@ -215,6 +215,20 @@ void names_judge(const struct names *names, const struct names_disk *disk, const
   if (path.too_long) *answer = NO_PATH;
 }
 
+void names_hold_below(struct names *names, uint32_t id, const char *path, size_t length) {
+  uint32_t at = 0;
+  while (at < names->held_count && names->held_ids[at] != id) at++;
+  if (path == NULL && at < names->held_count) {
+    names->held_count--;
+    names->held[at] = names->held[names->held_count];
+    names->held_ids[at] = names->held_ids[names->held_count];
+  } else if (path != NULL && at < NAMES_HELD) {
+    names->held[at] = (struct text){path, (uint32_t)length};
+    names->held_ids[at] = id;
+    if (at == names->held_count) names->held_count++;
+  }
+}
+
 /* --- moving ----------------------------------------------------------------------------------------------------- */
 
 /* What stands at the end of a path of a git directory's place: with what follows it may be called like one. */
@@ -250,8 +264,8 @@ static bool same_mask(const struct names *names, const struct mask *mask, const 
 
 /* Whether both lie among packages, or neither does. */
 static bool same_packages(const struct names *names, const struct leaf *leaf, const struct path *a, const struct path *b) {
-  for (uint32_t u = 0; u < leaf->under.count; u++) {
-    const struct text under = text_of(names, leaf->under.items[u]);
+  for (uint32_t u = 0; u < unders_of(names, leaf); u++) {
+    const struct text under = under_of(names, leaf, u);
     if (is_within(a->bytes, a->length, under) && has_package_folder(names, leaf->not_below, a, parts_in(a, under), a->count) !=
                                                      has_package_folder(names, leaf->not_below, b, parts_in(b, under), b->count))
       return false;
@@ -261,8 +275,8 @@ static bool same_packages(const struct names *names, const struct leaf *leaf, co
 
 /* Whether as much of a leaf's pattern has matched at the end of one as of the other. */
 static bool same_leaf(const struct names *names, const struct leaf *leaf, const struct names_disk *disk_a, struct path *a, const struct names_disk *disk_b, struct path *b) {
-  for (uint32_t u = 0; u < leaf->under.count; u++) {
-    const struct text under = text_of(names, leaf->under.items[u]);
+  for (uint32_t u = 0; u < unders_of(names, leaf); u++) {
+    const struct text under = under_of(names, leaf, u);
     if (!is_within(a->bytes, a->length, under)) continue;
     const uint32_t base = parts_in(a, under), other = parts_in(b, under);
     for (uint32_t n = 1; n < leaf->pattern.count; n++) {
@@ -279,8 +293,8 @@ bool same_below(const struct names *names, const struct names_disk *disk_a, cons
   struct path from, to;
   if (!path_split(&from, a, a_length) || !path_split(&to, b, b_length)) return false;
   const struct text self = {from.bytes, (uint32_t)from.length}, other = {to.bytes, (uint32_t)to.length};
-  for (uint32_t i = 0; i < names->places.count && !same_text(self, other); i++) {
-    const struct text place = text_of(names, names->places.items[i]);
+  for (uint32_t i = 0; i < names->places.count + names->held_count && !same_text(self, other); i++) {
+    const struct text place = i < names->places.count ? text_of(names, names->places.items[i]) : names->held[i - names->places.count];
     if (is_within(place.bytes, place.length, self) || is_within(place.bytes, place.length, other)) return false;
     if (is_within(from.bytes, from.length, place) != is_within(to.bytes, to.length, place)) return false;
   }
@@ -295,7 +309,7 @@ bool same_below(const struct names *names, const struct names_disk *disk_a, cons
   for (uint32_t i = 0; i < names->leaf_count; i++) {
     const struct leaf *leaf = &names->leaves[i], *last = i == 0 ? NULL : leaf - 1;
     /* Most leaves hold in the same folders, and lists are there once each. */
-    const bool is_known = last != NULL && last->under.items == leaf->under.items && last->not_below.items == leaf->not_below.items;
+    const bool is_known = last != NULL && last->under.items == leaf->under.items && last->not_below.items == leaf->not_below.items && (last->at == AT_FOLDER) == (leaf->at == AT_FOLDER);
     if (!is_known && !same_packages(names, leaf, &from, &to)) return false;
     if (leaf->pattern.count > 1 && !same_leaf(names, leaf, disk_a, &from, disk_b, &to)) return false;
   }

@@ -59,6 +59,11 @@ struct names;
 const char *names_parse(const unsigned char *bytes, size_t length, struct names **names);
 void names_free(struct names *names);
 
+/* From now on what is protected at any depth is protected below this folder too, for `id`; NULL: no longer. At most NAMES_HELD folders. Nobody else looks into
+ * the table meanwhile; the path stays the caller's as long as it holds. */
+#define NAMES_HELD 64u
+void names_hold_below(struct names *names, uint32_t id, const char *path, size_t length);
+
 /* A path that is too long or not of the form above is answered as refused by leaf NAMES_NONE. */
 void names_judge(const struct names *names, const struct names_disk *disk, const char *path, size_t length, struct names_answer *answer);
 

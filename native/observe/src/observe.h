@@ -78,7 +78,8 @@ void caller_umask_changed(void);
 /* --- resolve.c: from a caller's path to a folder and a name in it ----------------------------------------------- */
 
 struct place {
-  int folder;         /* O_PATH; -1: none */
+  int folder;         /* O_PATH; -1: none. Of the disk as it is outside where a grant lets the session write there */
+  uint32_t grant;     /* the id of that grant, 0: none does */
   const char *name;   /* the last component as it was written, with slashes that follow it; into `text` */
   size_t name_length; /* without them */
   bool is_plain;      /* not "." nor ".." */
@@ -113,17 +114,19 @@ void path_split_last(const char *path, const char **name, size_t *length);
 
 /* --- rule.c: what the table says of a place ---------------------------------------------------------------------- */
 
-enum rule_call { CALL_OPEN = 1, CALL_FOLDER, CALL_NODE, CALL_LINK, CALL_HARD_LINK, CALL_RENAME_TO, CALL_RENAME_FROM, CALL_TRUNCATE = 9 };
+enum rule_call { CALL_OPEN = 1, CALL_FOLDER, CALL_NODE, CALL_LINK, CALL_HARD_LINK, CALL_RENAME_TO, CALL_RENAME_FROM, CALL_UNLINK, CALL_TRUNCATE, CALL_RMDIR };
 enum rule_kind { IS_FILE, IS_FOLDER, IS_LINK, IS_OTHER };
 
-/* An index of a mask, not of a leaf. */
+/* An index of a mask, not of a leaf; the id of a grant. */
 #define RULE_IS_MASK 0x80000000u
+#define RULE_IS_GRANT 0x40000000u
+#define GRANT_ID_MAX 0x3fffffffu
 
 struct rule {
   enum { RULE_FREE, RULE_RECORD, RULE_MASK, RULE_MEDIATE, RULE_REFUSE } outcome;
   uint32_t index;
   enum names_mediator mediator;
-  bool is_exact; /* the place itself, not one below it */
+  bool is_lifted; /* it is protected, and a grant names it or something in it */
 };
 
 /* Names of this program's own, beside what they replace. */
@@ -136,6 +139,8 @@ bool rule_wants_alone(const struct place *place);
 int rule_git_dir(const struct call *call, const struct place *place, enum rule_call what);
 /* Whether a path lies in a folder in which the session may make files. */
 bool is_writable(const char *path, size_t length);
+/* The same of a place, which may be granted. */
+bool may_change(const struct place *place);
 
 /* Everything that changes names holds this: shared; alone what moves folders. */
 void names_lock(bool alone);
@@ -163,6 +168,8 @@ struct question {
 int channel_ask(const struct call *call, const struct question *question, unsigned char **given, size_t *given_length);
 /* Reads what has come from the front; false when it has gone. */
 bool channel_read(void);
+void channel_widened(uint32_t id, int error);
+void channel_narrowed(uint32_t id, int error);
 
 /* --- frames.c: pure ---------------------------------------------------------------------------------------------- */
 
@@ -174,10 +181,85 @@ struct answer {
   const unsigned char *bytes;
   size_t length;
 };
+/* One grant that is to hold from now on. */
+enum grant_what { GRANT_READ = 1, GRANT_WRITE = 2, GRANT_SOCKET = 4 };
+struct widening {
+  uint32_t id;
+  enum grant_what what;
+  bool below;
+  const char *path; /* plain: absolute, no empty, "." and ".." parts, not the root */
+};
 /* The length of the frame whose first 4 bytes these are, 0: there is no such frame. */
 size_t frame_length(const unsigned char bytes[4]);
-/* Reads a frame without its length; false when it is no answer. */
-bool frame_answer(const unsigned char *bytes, size_t length, struct answer *answer);
+enum frame { FRAME_WRONG, FRAME_ANSWER, FRAME_WIDEN, FRAME_NARROW };
+union frame_content {
+  struct answer answer;
+  struct widening widening;
+  uint32_t narrowed;
+};
+/* Reads a frame without its length, of a length that frame_length gave. What it gives points into the bytes. */
+enum frame frame_read(const unsigned char *bytes, size_t length, union frame_content *content);
+
+/* --- outside.c: the disk as it is outside, which no program of the session can name --------------------------------- */
+
+/* Starts the thread that has that view. Before the session's is entered. */
+void outside_start(void);
+/* Its root folder as O_PATH, which stays; -errno where the kernel gives none. */
+int outside_root(void);
+/* A place below a folder that is taken, over which an empty file or folder is to lie that nobody may read. */
+struct outside_cover {
+  char *path; /* relative */
+  bool is_folder;
+};
+/* A detached copy of what lies at `source` (O_PATH, of outside_root), with what is mounted below it and with covers laid: a descriptor or -errno. */
+int outside_take(int source, bool is_writable, const struct outside_cover *covers, size_t count);
+
+/* An empty file system in memory that is nowhere mounted; -1 with errno. Needs RIGHT_MOUNT. */
+int memory_mount(uint64_t attributes);
+
+/* --- grant.c: what was granted since the start ----------------------------------------------------------------------- */
+
+#define GRANTS_MAX 64u
+struct grant {
+  uint32_t id;
+  enum grant_what what;
+  bool below;
+  uint32_t parts; /* components of the path */
+  size_t length;
+  char *path;
+  /* What is shown for it, see grant-show.c. */
+  int source;       /* O_PATH of what lay outside at the time; -1: nothing did */
+  int tree;         /* what is mounted for it, -1: nothing had to be */
+  struct skeleton *skeleton; /* what it lies in, where that was made for grants */
+  int ground;       /* a folder of the session's own memory in which names were made to mount upon, -1: none were */
+  size_t ground_at; /* where the path goes on from there */
+  size_t made;      /* so many components, from its end, were made */
+};
+
+void grants_start(void);
+/* Hands a frame of the front on; false where there are too many that wait. */
+bool grants_widen(const struct widening *widening);
+bool grants_narrow(uint32_t id);
+/* Whether there is a grant to write at all. */
+bool grants_any(void);
+/* Where a grant lets the session write at a place that was just found: its folder becomes that of the disk outside. `object`: what stands there, -1: look. */
+void grant_apply(struct place *place, int object);
+/* The file that stands at a place with a grant, on the disk outside, in place of `*object`, which is that file; false where it is another, or none. */
+bool grant_object(const struct place *place, int *object);
+/* The folder of the disk outside in place of one that the session may write to anyway, so that both ends of a call are on one mount. */
+void grant_align(struct place *place);
+/* What of the table is lifted at a place with a grant. */
+void grant_lift(const struct place *place, const struct names_answer *answer, enum rule_kind kind, struct rule *rule);
+/* Every grant but one, in the order in which they came. Of the thread that changes them. */
+struct grant *grants_next(const struct grant *after);
+
+/* --- grant-show.c: what programs see of it ------------------------------------------------------------------------------ */
+
+/* Opens what lies at the path outside, through no link. 0 or an errno. */
+int grant_find(struct grant *grant);
+/* Lets the session see it; 0 or an errno. */
+int grant_show(struct grant *grant);
+void grant_hide(struct grant *grant);
 
 /* --- the calls, each answered ------------------------------------------------------------------------------------- */
 
@@ -188,6 +270,8 @@ void do_mknod(struct call *call, int dirfd, uint64_t path, mode_t mode, dev_t de
 void do_symlink(struct call *call, uint64_t target, int dirfd, uint64_t path);
 void do_link(struct call *call, int from_dirfd, uint64_t from, int to_dirfd, uint64_t to, int flags);
 void do_rename(struct call *call, int from_dirfd, uint64_t from, int to_dirfd, uint64_t to, unsigned flags);
+/* Answered only where a grant concerns it; else the kernel goes on with it. `flags`: as unlinkat. */
+void do_unlink(struct call *call, int dirfd, uint64_t path, int flags);
 
 /* --- floor.c: what mounts alone do not hold ------------------------------------------------------------------------ */
 

@@ -32,21 +32,29 @@ static bool is_session_proc(int object) {
   return is_on_proc(object) && fstatat(observe.root, "proc", &own, 0) == 0 && fstat(object, &s) == 0 && s.st_dev == own.st_dev;
 }
 
-/* What a descriptor stands for has a name too, also where a link of /proc leads to it as if it had none. Whether that is protected; then it is told. */
-static bool is_guarded(const struct call *call, int object, enum rule_call what) {
+/* What a descriptor stands for has a name too, also where a link of /proc leads to it as if it had none. Whether that is protected; then it is told. Where a
+ * grant lets the session write it, `*object` becomes the same file on the disk outside, `*grant` its id. */
+static bool is_guarded(const struct call *call, int *object, enum rule_call what, uint32_t *grant) {
   struct place *place = malloc(sizeof *place);
-  if (place == NULL || path_of(object, place->path, PATH_MAX, &place->path_length) != 0) {
+  *grant = 0;
+  if (place == NULL || path_of(*object, place->path, PATH_MAX, &place->path_length) != 0) {
     free(place);
     return true;
   }
   bool guarded = false;
+  place->folder = -1;
+  place->is_plain = true;
+  path_split_last(place->path, &place->name, &place->name_length);
+  grant_apply(place, *object);
   /* Pipes and the like have no path. */
-  if (place->path[0] == '/' && is_writable(place->path, place->path_length)) {
-    path_split_last(place->path, &place->name, &place->name_length);
+  if (place->path[0] == '/' && may_change(place)) {
     const struct rule rule = rule_of(place, IS_FILE);
     guarded = rule.outcome == RULE_REFUSE || rule.outcome == RULE_MEDIATE;
     if (guarded) channel_event(call, EVENT_REFUSED, what, EACCES, rule.index, place->path);
   }
+  if (!guarded && place->grant != 0 && grant_object(place, object)) *grant = place->grant;
+  if (*grant != 0) channel_event(call, EVENT_RECORDED, what, 0, RULE_IS_GRANT | *grant, place->path);
+  place_close(place);
   free(place);
   return guarded;
 }
@@ -67,12 +75,13 @@ static void open_object(struct call *call, int object, int flags) {
     close(object);
     return call_fail(call, EEXIST);
   }
-  if (((wanted & O_ACCMODE) != O_RDONLY || (wanted & O_TRUNC) != 0) && is_guarded(call, object, CALL_OPEN)) {
+  uint32_t grant = 0;
+  if (((wanted & O_ACCMODE) != O_RDONLY || (wanted & O_TRUNC) != 0) && is_guarded(call, &object, CALL_OPEN, &grant)) {
     close(object);
     return call_fail(call, EACCES);
   }
   int fd;
-  if (is_session_proc(object)) {
+  if (grant != 0 || is_session_proc(object)) {
     /* What lies there asks who opens it: the floor's thread would be a stranger to the program, this one is what it is. */
     fd = openat(observe.fds, path_to(object).text, wanted | O_NOCTTY | O_NONBLOCK | O_CLOEXEC);
     if (fd < 0) fd = -errno;
@@ -185,6 +194,13 @@ static int mask_new(struct call *call, const struct place *place, const struct r
   return error == 0 ? 0 : EACCES;
 }
 
+/* What a grant lets be opened: files, what is not there yet, and what the kernel then says something else of. The disk outside has devices and pipes too. */
+static bool is_plain_file(const struct place *place) {
+  struct stat s;
+  if (fstatat(place->folder, place->name, &s, AT_SYMLINK_NOFOLLOW) != 0) return true;
+  return S_ISREG(s.st_mode) || S_ISLNK(s.st_mode) || S_ISDIR(s.st_mode);
+}
+
 /* One step: answered (0), or where a link leads to (1). */
 static int open_step(struct call *call, struct place *place, int flags, mode_t mode, char target[PATH_MAX]) {
   if (place->has_slash || !place->is_plain) {
@@ -201,7 +217,11 @@ static int open_step(struct call *call, struct place *place, int flags, mode_t m
     return 0;
   }
   const struct rule rule = rule_of(place, IS_FILE);
-  if (!is_writable(place->path, place->path_length)) {
+  if (place->grant != 0 && !is_plain_file(place)) {
+    call_fail(call, EACCES);
+    return 0;
+  }
+  if (!may_change(place)) {
     if (!is_harmless(place)) return open_outside(call, place, flags, mode, target) ? 0 : 1;
   } else if (rule.outcome == RULE_MEDIATE && rule.mediator == NAMES_GIT_POINTER && (flags & O_ACCMODE) != O_RDONLY) {
     const int error = pointer_open(call, place, &rule, flags, mode & ~current_umask());
@@ -310,12 +330,13 @@ void do_truncate(struct call *call, uint64_t path, int64_t length) {
   names_lock(false);
   if (error == 0) error = object_find(call, AT_FDCWD, text, false, true, &object, &magic);
   if (error == 0 && !call_waits(call)) error = ESRCH;
-  if (error == 0 && is_guarded(call, object, CALL_TRUNCATE)) error = EACCES;
+  uint32_t grant = 0;
+  if (error == 0 && is_guarded(call, &object, CALL_TRUNCATE, &grant)) error = EACCES;
   if (error == 0) {
     char real[PATH_MAX];
     size_t n;
     error = path_of(object, real, sizeof real, &n);
-    const bool inside = error == 0 && is_writable(real, n) && !magic;
+    const bool inside = error == 0 && (grant != 0 || (is_writable(real, n) && !magic));
     if (inside) error = truncate(path_to(object).text, length) == 0 ? 0 : errno;
     else if (error == 0) error = -floor_truncate(object, length);
   }

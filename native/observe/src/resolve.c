@@ -222,6 +222,7 @@ static int find_from(const struct call *call, int from, struct place *place) {
   memcpy(place->path + length, place->name, place->name_length);
   place->path_length = length + place->name_length;
   place->path[place->path_length] = '\0';
+  grant_apply(place, -1);
   return 0;
 }
 

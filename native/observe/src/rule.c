@@ -20,19 +20,13 @@ void names_lock(bool alone) {
 
 void names_unlock(void) { pthread_rwlock_unlock(&lock); }
 
-static uint32_t parts_of(const char *path) {
-  uint32_t parts = 0;
-  for (; *path != '\0'; path++) parts += *path == '/';
-  return parts;
-}
-
 /* A pointer of git is a file: a folder of its name is a git directory, which has rules of its own; anything else of its name could lead elsewhere. */
 static bool is_pointer_folder(const struct names_answer *answer, enum rule_kind kind) {
   return answer->treatment == NAMES_MEDIATE && answer->mediator == NAMES_GIT_POINTER && kind == IS_FOLDER;
 }
 
 struct rule rule_of(const struct place *place, enum rule_kind kind) {
-  struct rule rule = {.outcome = RULE_FREE, .index = NAMES_NONE, .mediator = NAMES_NO_MEDIATOR, .is_exact = true};
+  struct rule rule = {.outcome = RULE_FREE, .index = NAMES_NONE, .mediator = NAMES_NO_MEDIATOR};
   if (strncmp(place->name, OWN_PREFIX, strlen(OWN_PREFIX)) == 0) {
     rule.outcome = RULE_REFUSE;
     return rule;
@@ -41,9 +35,7 @@ struct rule rule_of(const struct place *place, enum rule_kind kind) {
   if (place->name_length > NAME_MAX) return rule;
   struct names_answer answer;
   names_judge(observe.names, &observe.disk, place->path, place->path_length, &answer);
-  const uint32_t parts = parts_of(place->path);
   rule.index = answer.leaf;
-  rule.is_exact = answer.leaf != NAMES_NONE && answer.leaf_parts == parts;
   rule.mediator = answer.mediator;
   if (answer.leaf == NAMES_NONE ? answer.treatment == NAMES_REFUSE : answer.treatment == NAMES_REFUSE || (answer.treatment == NAMES_MEDIATE && kind != IS_FILE && !is_pointer_folder(&answer, kind))) {
     rule.outcome = RULE_REFUSE;
@@ -53,10 +45,10 @@ struct rule rule_of(const struct place *place, enum rule_kind kind) {
   } else if (answer.mask != NAMES_NONE) {
     rule.outcome = RULE_MASK;
     rule.index = answer.mask | RULE_IS_MASK;
-    rule.is_exact = answer.mask_parts == parts;
   } else if (answer.leaf != NAMES_NONE && !is_pointer_folder(&answer, kind)) {
     rule.outcome = answer.treatment == NAMES_MEDIATE ? RULE_MEDIATE : RULE_RECORD;
   }
+  if (place->grant != 0) grant_lift(place, &answer, kind, &rule);
   return rule;
 }
 
@@ -86,3 +78,5 @@ bool is_writable(const char *path, size_t length) {
   }
   return false;
 }
+
+bool may_change(const struct place *place) { return place->grant != 0 || is_writable(place->path, place->path_length); }

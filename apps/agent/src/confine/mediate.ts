@@ -7,8 +7,8 @@ import { judgeChange } from './judge.js';
 /** A call that a rule about names speaks of. */
 export interface Observed {
   call: string;
-  /** Which of the ruleset's leaves or masks; undefined where no rule of it decided. */
-  rule: { kind: 'leaf' | 'mask'; index: number } | undefined;
+  /** Which of the ruleset's leaves or masks, or the id of a grant; undefined where none of them decided. */
+  rule: { kind: 'leaf' | 'mask' | 'grant'; index: number } | undefined;
   path: string;
   pid: number;
   /** Name of the program as the kernel has it. */
@@ -142,6 +142,7 @@ export class Mediation {
       program,
       pid,
       source,
+      ...(observed.rule?.kind === 'grant' ? { grant: observed.rule.index } : {}),
       ...(changed.length === 0 ? {} : { changed: changed.slice(0, MOST_KEYS) }),
       ...(held.length === 0 ? {} : { held: held.slice(0, MOST_KEYS) }),
     };
@@ -160,7 +161,7 @@ export class Mediation {
   }
 
   #sourceOf(rule: Observed['rule']): Source | null {
-    if (rule === undefined) return null;
+    if (rule === undefined || rule.kind === 'grant') return null;
     return this.ruleset[rule.kind === 'leaf' ? 'leaves' : 'masks'][rule.index]?.source ?? null;
   }
 

@@ -185,7 +185,7 @@ describe.each<Architecture>(['x86_64', 'aarch64'])('the filter for %s', (archite
     const observed = callFilter(architecture, { scoped: true, observed: true });
     expect(observed.length / 8).toBeLessThan(700);
     const asked =
-      'creat mkdir mkdirat symlink symlinkat link linkat rename renameat renameat2 truncate umask execve execveat'.split(
+      'creat mkdir mkdirat symlink symlinkat link linkat rename renameat renameat2 unlink unlinkat rmdir truncate umask execve execveat'.split(
         ' ',
       );
     const answer = (name: string, values: bigint[]): string => {

@@ -131,6 +131,7 @@ const OBSERVED: Readonly<Record<string, () => Code>> = {
   ...Object.fromEntries(
     [
       ...['creat', 'mkdir', 'mkdirat', 'symlink', 'symlinkat', 'link', 'linkat', 'rename', 'renameat', 'renameat2'],
+      ...['unlink', 'unlinkat', 'rmdir'],
       ...['truncate', 'umask', 'execve', 'execveat'],
     ].map((name) => [name, () => ASK]),
   ),
