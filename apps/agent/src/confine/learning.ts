@@ -1,6 +1,6 @@
 // What a session that learns was seen to do, and what is asked of the disk about it.
 import { closeSync, lstatSync, openSync, readSync, statSync } from 'node:fs';
-import type { Front, Learned } from '@nd7/confine';
+import type { Front, Learned, Observed } from '@nd7/confine';
 import type { EgressDecision } from '@nd7/egress';
 import type { LearnFacts, LearnInput, RefusedName, Ruleset, Seen, SeenHost } from '@nd7/policy';
 import { factsOf } from '../policy/facts.js';
@@ -70,7 +70,7 @@ export class Learning {
     this.#tell();
   }
 
-  #refuse(path: string, rule: { kind: 'leaf' | 'mask'; index: number } | undefined): void {
+  #refuse(path: string, rule: Observed['rule']): void {
     if (rule?.kind !== 'leaf') return;
     const because = this.ruleset.leaves[rule.index]?.because;
     if (because !== undefined) this.#refused.set(path, { path, because: `a protected name: ${because}` });
