@@ -2,7 +2,7 @@ import { createHash, timingSafeEqual } from 'node:crypto';
 import { lookup } from 'node:dns/promises';
 import type { Server, Socket } from 'node:net';
 import type { ConnectionOptions } from 'node:tls';
-import type { Credential, NetworkRules } from '@nd7/policy';
+import { decideHost, loopbackAddresses, portRule, type Credential, type NetworkRules } from '@nd7/policy';
 import { Refusal, Unreachable, type EgressDecision, type Via } from './decision.js';
 import { dial, directly, type Connect } from './dial.js';
 import { Endpoint, type ReadSecret } from './endpoint.js';
@@ -40,6 +40,8 @@ export class Egress {
   readonly #http: HttpFront;
   readonly #endpoints: Endpoint[] = [];
   readonly #open = new Set<Socket>();
+  /** Connections towards servers, and what was admitted when they were opened. */
+  readonly #upstream = new Map<Socket, Target>();
   #inside = 0;
 
   constructor(options: EgressOptions) {
@@ -75,6 +77,14 @@ export class Egress {
     this.#http.close();
     for (const endpoint of this.#endpoints) endpoint.close();
     for (const socket of this.#open) socket.destroy();
+  }
+
+  /** Ends the open connections to what the rules of this moment no longer let through; answers how many those were. */
+  recheck(): number {
+    const rules = this.#options.rules();
+    const lost = [...this.#upstream].filter(([, target]) => !isOpen(rules, target));
+    for (const [socket] of lost) socket.destroy();
+    return lost.length;
   }
 
   /** Whether a program has shown the session's token; true where none is asked for. */
@@ -119,7 +129,12 @@ export class Egress {
   async dial({ target, addresses }: Admitted): Promise<Socket> {
     const socket = await dial(target, addresses, this.#options.connect ?? directly, this.patienceMs);
     this.#track(socket);
-    return socket;
+    this.#upstream.set(socket, target);
+    socket.once('close', () => this.#upstream.delete(socket));
+    if (isOpen(this.#options.rules(), target)) return socket;
+    // A grant that ended while the other end was reached.
+    socket.destroy();
+    throw new Unreachable('refused', `${target.host} may not be reached any more`);
   }
 
   /**
@@ -185,6 +200,11 @@ export class Egress {
       );
     }
   }
+}
+
+function isOpen(rules: NetworkRules, target: Target): boolean {
+  if (loopbackAddresses(target.host) !== undefined) return portRule(rules, 'loopback', target.port) !== undefined;
+  return decideHost(rules, target, target.port).allow;
 }
 
 function seen({ host, port }: Target): { host: string; port: number } {

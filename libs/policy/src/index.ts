@@ -45,7 +45,7 @@ export { PACKAGE_FOLDERS } from './builtin/index.js';
 export { leafAt, looksLikeGitDir, maskedPrefix } from './names.js';
 export { comparePaths, isWithin } from './path.js';
 export { environmentInside } from './environment.js';
-export { parseAuthority, parseHost } from './host.js';
+export { parseAuthority, parseHost, parseHostRule } from './host.js';
 export type { Host, HostFault } from './host.js';
 export { addressKind } from './address.js';
 export type { AddressKind } from './address.js';

@@ -59,6 +59,7 @@ static int usage(void) {
 }
 
 int main(int argc, char **argv) {
+  if (is_ask(argv[0])) return ask(argc, argv);
   sigset_t wait;
   sigemptyset(&wait);
   sigaddset(&wait, SIGTERM);

@@ -44,9 +44,9 @@ static void add(struct meta *meta, const char *key, const char *value) {
 static void describe(struct meta *meta, const struct request *request) {
   char text[PATH_MAX];
   meta->length = 0;
-  add(meta, "op", "hook");
-  add(meta, "agent", request->agent);
-  add(meta, "took", request->took);
+  add(meta, "op", request->op != NULL ? request->op : "hook");
+  if (request->agent != NULL) add(meta, "agent", request->agent);
+  if (request->took != NULL) add(meta, "took", request->took);
   if (getcwd(text, sizeof text) != NULL) add(meta, "cwd", text);
   snprintf(text, sizeof text, "%ld", (long)getpid());
   add(meta, "pid", text);

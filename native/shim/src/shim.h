@@ -45,6 +45,7 @@ const char *untrusted(const char *home);
 /* --- recorder.c ---------------------------------------------------------------------------------------------- */
 
 struct request {
+  const char *op; /* NULL: a hook */
   const char *home;
   const char *agent;
   const char *took;
@@ -71,6 +72,14 @@ int answer_parse(char *bytes, size_t length, struct answer *answer);
 
 /* Connects (starting the recorder where there is none) and exchanges. */
 enum exchanged ask_recorder(const struct request *request, const struct conf *conf, struct answer *answer);
+
+/* --- ask.c --------------------------------------------------------------------------------------------------- */
+
+/* Whether the program was called as what asks inside a session. */
+bool is_ask(const char *called);
+
+/* Asks the door of the session; returns the exit code: that of the answer, 2 where nobody answers. */
+int ask(int argc, char **argv);
 
 /* --- fallback.c ---------------------------------------------------------------------------------------------- */
 

@@ -1,4 +1,4 @@
-import { basename } from 'node:path';
+import { basename, join } from 'node:path';
 import { isatty } from 'node:tty';
 import type { Ruleset } from '@nd7/policy';
 import type { Command } from 'commander';
@@ -14,6 +14,7 @@ interface RunOptions {
   agent?: string;
   tier: string;
   verbose?: boolean;
+  allow: string[];
 }
 
 /** `nd7 run -- CMD…`: a program inside a boundary that the kernel holds. */
@@ -33,6 +34,12 @@ export function register(program: Command, io: Io): void {
     .option(
       '--agent <name>',
       'what the program is: claude-code, codex, or none; found out from its file where this is left out',
+    )
+    .option(
+      '--allow <what>',
+      'besides what your policy allows: read:PATH, write:PATH, net:HOST[:PORT], socket:NAME; may be repeated',
+      (what: string, all: string[]) => [...all, what],
+      [],
     )
     .option('-v, --verbose', 'print the enforcement manifest on stderr before the program starts')
     .addHelpText(
@@ -54,17 +61,24 @@ JSON object on stderr.`,
 async function run(command: string[], options: RunOptions, io: Io): Promise<void> {
   if (options.tier !== 'T1')
     throw new CliError(2, `there is no tier ${options.tier} yet`, 'Leave --tier out, or say --tier T1.');
-  const [{ runSession, endAs }, { summary }, { rulesetFor }, { projectOf }] = await Promise.all([
-    import('../confine/run-session.js'),
-    import('../confine/mediate.js'),
-    import('../confine/ruleset.js'),
-    import('../confine/project.js'),
-  ]);
+  const [{ runSession, endAs }, { summary }, { rulesetFor }, { projectOf }, { grantedSummary }, { notify }] =
+    await Promise.all([
+      import('../confine/run-session.js'),
+      import('../confine/mediate.js'),
+      import('../confine/ruleset.js'),
+      import('../confine/project.js'),
+      import('../grants/print.js'),
+      import('../grants/notify.js'),
+    ]);
   const home = io.env['HOME'];
   if (home === undefined || home === '') throw new CliError(2, 'HOME is not set', 'Set it to your home folder.');
   const found = await agentOf(command, options.agent, home, io);
   const project = projectOf(io.cwd, home);
-  const { ruleset, notes } = rulesetFor({
+  const { policyFor } = await import('../grants/wanted.js');
+  const { typedSpec } = await import('../grants/typed.js');
+  const allowed = options.allow.map((spec) => typedSpec(io, spec));
+  const { ruleset, notes, policies } = rulesetFor({
+    session: allowed.length === 0 ? null : policyFor('command line', allowed),
     profile: options.profile ?? null,
     agent: found?.name,
     home,
@@ -77,17 +91,20 @@ async function run(command: string[], options: RunOptions, io: Io): Promise<void
   for (const text of attachment?.notes ?? []) io.err(`nd7: ${safeLine(text)}`);
   const ended = await runSession({
     ruleset,
+    policies,
     argv: command,
     attachment,
     nd7Home: io.home,
     environment: io.env,
     cwd: io.cwd,
     warn: (text) => io.err(`nd7: ${safeLine(text)}`),
-    decided: (tallies) => {
+    decided: (tallies, granted) => {
       // Beside the program's own output only where a person reads it, or has asked.
       if (!io.isJson && (options.verbose === true || isatty(2)))
-        for (const line of summary(tallies)) io.err(`nd7: ${line}`);
+        for (const line of [...summary(tallies), ...grantedSummary(granted, join(io.home, 'policy.jsonc'))])
+          io.err(`nd7: ${line}`);
     },
+    asked: (request) => notify(request, project, options.verbose === true, io),
     started: (boundary) => {
       if (options.verbose === true || io.isJson) show(boundary, io);
     },

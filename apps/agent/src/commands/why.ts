@@ -1,5 +1,5 @@
 import type { Command } from 'commander';
-import type { Answer, Question, Source } from '@nd7/policy';
+import type { Answer, Question, Ruleset, Source } from '@nd7/policy';
 import { CliError, type Io } from '../cli/io.js';
 
 interface WhyOptions {
@@ -11,6 +11,7 @@ interface WhyOptions {
   loopback?: boolean;
   profile?: string;
   for?: string;
+  session?: string | boolean;
 }
 
 /** `nd7 why WHAT`: allowed or denied, by which rule, and the nearest way that is open. */
@@ -27,9 +28,10 @@ export function register(program: Command, io: Io): void {
     .option('--loopback', 'a port of this machine’s own services')
     .option('--profile <name>', 'the rules, in place of what your policy extends')
     .option('--for <program>', 'the program that would be run: claude and codex bring their pack')
+    .option('--session [id]', 'by the rules of a session that lives, what was granted and denied it included')
     .addHelpText(
       'after',
-      '\nThe answer is that of the rules which `nd7 run` would start with here, and changes nothing. docs/policy.md',
+      '\nThe answer is that of the rules which `nd7 run` would start with here (of a session’s own with --session), and changes nothing. docs/policy.md',
     )
     .action((what: string, options: WhyOptions) => whyCommand(what, options, io));
 }
@@ -38,7 +40,10 @@ async function whyCommand(what: string, options: WhyOptions, io: Io): Promise<vo
   const { rulesetHere, homeOf } = await import('../policy/here.js');
   const { pathOf, factsOf } = await import('../policy/facts.js');
   const { why } = await import('@nd7/policy');
-  const { ruleset } = rulesetHere(io, options.profile ?? null, options.for ?? '');
+  const ruleset =
+    options.session === undefined || options.session === false
+      ? rulesetHere(io, options.profile ?? null, options.for ?? '').ruleset
+      : await rulesetOf(options.session === true ? undefined : options.session, io);
   const facts = factsOf();
   const path = pathOf(what, io.cwd, homeOf(io));
   const questions = questionsOf(what, path, options);
@@ -49,6 +54,13 @@ async function whyCommand(what: string, options: WhyOptions, io: Io): Promise<vo
   });
   if (io.isJson) io.json({ what, leads_to: path?.leadsTo ?? null, answers: answers.map(asJson) });
   else await print(answers, path?.leadsTo ?? null, io);
+}
+
+/** What holds in a living session at this moment. */
+async function rulesetOf(session: string | undefined, io: Io): Promise<Ruleset> {
+  const { sessionFor, askSession } = await import('../grants/find.js');
+  const found = await sessionFor(io, session);
+  return (await askSession<{ ruleset: Ruleset }>(found, 'rules', {})).ruleset;
 }
 
 function questionsOf(what: string, path: { path: string; isSocket: boolean } | null, options: WhyOptions): Question[] {

@@ -165,8 +165,9 @@ function claudeLine(given: readonly string[]): { options: string[]; settings: st
 const HINT =
   'You run inside an nd7 boundary that the kernel holds: you can write this project, temporary files and package caches; secrets, ' +
   'credentials, other folders of the home, settings of agents, editors and git, and all hosts but the listed ones are closed to you and to every ' +
-  'program you start. What it refuses (EACCES, EROFS, "nd7-reason" from the proxy) stays refused: do not look for a way round, say which path or host ' +
-  'you need, and ask the user to look with `nd7 why PATH` or `nd7 why HOST` in a terminal of their own, which names the rule and how to open it.';
+  'program you start. What it refuses (EACCES, EROFS, "nd7-reason" from the proxy) stays refused: do not look for a way round. ' +
+  '`/run/nd7/nd7 why PATH` or `why HOST` names the rule; `/run/nd7/nd7 ask read|write|net|socket WHAT --reason TEXT` puts what you need to the user, ' +
+  'who decides in a terminal of their own (--wait waits for that); ask for the one path or host, once.';
 
 /** The last occurrence of an option that takes a value, as `--name value` or `--name=value`. */
 function lastOption(options: readonly string[], name: string): { at: number; end: number; value: string } | undefined {

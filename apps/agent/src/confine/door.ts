@@ -1,5 +1,5 @@
 import { connect, type Socket } from 'node:net';
-import { realpathSync, writeFileSync } from 'node:fs';
+import { chmodSync, copyFileSync, linkSync, realpathSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import type { Shown } from '@nd7/confine';
 import { processFacts, socketAddress, type Peer } from '@nd7/kernel';
@@ -27,8 +27,29 @@ const AGAIN_MS = 30_000;
 /** So many refusals are told one by one. */
 const MAX_TOLD = 20;
 
+/** Who answers what comes through the door besides being recorded. */
+export interface DoorGuest {
+  /** What is no hook; undefined where it is nothing that is known. */
+  asked(request: Request, peer: Peer, gone: Promise<void>): Promise<Answer | undefined>;
+  /** A hook was answered so; its agent may be told more. */
+  hooked(request: Request, answer: Answer): Promise<Answer>;
+}
+
 /** What of a hook's meta is believed from inside. */
 const META = /^(agent|took|cwd|pid|ppid|env\..+)$/;
+
+/** The shim under this name asks instead of recording. */
+const ASK = 'nd7';
+
+/** Lays the program that asks beside the door's socket: the shim itself under another name, where the file system lets it. */
+function layAsk(shim: string, path: string): void {
+  try {
+    linkSync(shim, path);
+  } catch {
+    copyFileSync(shim, path);
+    chmodSync(path, 0o755);
+  }
+}
 
 /**
  * The door of one confined session: a socket, of this process, through which the hooks inside speak and nothing else. Who speaks is the
@@ -43,6 +64,7 @@ export class Door {
   #starting: Promise<boolean> | undefined;
   #notBefore = 0;
   #refused = 0;
+  #guest: DoorGuest | undefined;
 
   private constructor(
     private readonly home: string,
@@ -69,20 +91,31 @@ export class Door {
       const installed = await installShim(home, 'user');
       const source = realpathSync(folder.path);
       const shim = 'path' in installed ? realpathSync(installed.path) : undefined;
+      if (shim !== undefined) layAsk(shim, join(folder.path, ASK));
       const door = new Door(home, folder, record, recording, attachment?.agent === 'claude-code', [
         { path: DOOR, source },
         // Where a registration in the user's own settings looks for them.
         { path: dirname(source), source },
         ...(shim === undefined ? [] : [{ path: shim, source: shim }]),
       ]);
-      door.#server = await listen({ folder: folder.path, name: 'hook' }, (request, peer) =>
-        door.#answer(request, peer),
+      door.#server = await listen({ folder: folder.path, name: 'hook' }, (request, peer, gone) =>
+        door.#answer(request, peer, gone),
       );
       return door;
     } catch (error) {
       folder.release();
       throw error;
     }
+  }
+
+  /** Folder of the session’s control socket, which is never shown inside. */
+  get control(): string {
+    return this.folder.control;
+  }
+
+  /** From now on this one is asked besides. */
+  receive(guest: DoorGuest): void {
+    this.#guest = guest;
   }
 
   /** Variables that name the door inside. */
@@ -114,11 +147,15 @@ export class Door {
       await this.record.note('alarm', { reason: 'door refused', count: this.#refused }, 'refusals at the door');
   }
 
-  async #answer(request: Request, peer: Peer): Promise<Answer> {
+  async #answer(request: Request, peer: Peer, gone: Promise<void>): Promise<Answer> {
     const [first, meta] = [this.#first, new Map([...request.meta].filter(([key]) => META.test(key)))];
     if (first === undefined || lineage(peer.pid, first) === undefined)
       return this.#refuse(peer, 'who spoke is not inside');
-    if (request.op !== 'hook') return this.#refuse(peer, 'something else than a hook was asked for');
+    if (request.op !== 'hook')
+      return (
+        (await this.#guest?.asked(request, peer, gone)) ??
+        this.#refuse(peer, 'something else than a hook was asked for')
+      );
     const { id: run, place } = this.record;
     const inside: Inside = {
       run,
@@ -128,7 +165,9 @@ export class Door {
       recording: this.recording,
       isAttached: this.isAttached,
     };
-    return (await this.#ask(meta, inside, request.payload)) ?? this.#alone({ ...request, meta }, inside);
+    const answer =
+      (await this.#ask(meta, inside, request.payload)) ?? (await this.#alone({ ...request, meta }, inside));
+    return this.#guest?.hooked(request, answer) ?? answer;
   }
 
   /** What the recorder says; undefined where none can be had. */

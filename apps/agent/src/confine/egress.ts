@@ -1,6 +1,6 @@
 import type { Server } from 'node:net';
 import { Egress, readSecret, type EgressDecision } from '@nd7/egress';
-import type { Credential, Ruleset } from '@nd7/policy';
+import type { Credential, NetworkRules, Ruleset } from '@nd7/policy';
 import { CliError } from '../cli/io.js';
 
 /** On the session's own loopback, where nothing else listens at the start. */
@@ -16,17 +16,21 @@ export interface WayOut {
   /** Variables by which programs find the proxy, and clients the listeners that stand for their service. */
   environment: Readonly<Record<string, string>>;
   serve(listeners: ReadonlyMap<number, Server>): void;
+  /** Ends the connections to what the rules no longer let through; answers how many. */
+  recheck(): number;
   close(): void;
 }
 
 /**
- * The way out that a ruleset gives; without listeners where it lets nothing through. Every answer is handed to `record` before it takes
- * effect. Throws `CliError` for what cannot be held outside yet.
+ * The way out that a ruleset gives. The proxy listens also where nothing is let through: a host may be granted later, and what is refused is
+ * told and recorded. `rules` are those of the moment, asked for each request; every answer is handed to `record` before it takes effect.
+ * Throws `CliError` for what cannot be held outside yet.
  */
 export function wayOut(
   ruleset: Ruleset,
   environment: NodeJS.ProcessEnv,
   record: (decision: EgressDecision) => Promise<void>,
+  rules: () => NetworkRules = () => ruleset.network,
 ): WayOut {
   const { network } = ruleset;
   const endpoints = network.credentials.map((credential, i) => ({
@@ -39,12 +43,11 @@ export function wayOut(
     .flatMap(({ from, to }) => Array.from({ length: Math.min(to - from + 1, MAX_LISTENERS) }, (_, i) => from + i))
     .filter((port, i, ports) => ports.indexOf(port) === i && !taken.includes(port))
     .slice(0, MAX_LISTENERS - taken.length);
-  const hasProxy = network.hosts.some(({ allow }) => allow) || network.loopback.length > 0;
-  const egress = new Egress({ rules: () => network, record });
+  const egress = new Egress({ rules, record });
   return {
-    ports: [...(hasProxy ? [PROXY_PORT] : []), ...endpoints.map(({ port }) => port), ...loopback],
+    ports: [PROXY_PORT, ...endpoints.map(({ port }) => port), ...loopback],
     environment: {
-      ...(hasProxy ? proxyVariables(`127.0.0.1:${PROXY_PORT}`) : {}),
+      ...proxyVariables(`127.0.0.1:${PROXY_PORT}`),
       ...Object.fromEntries(
         endpoints.flatMap(({ credential, port }) => [
           ...(credential.endpointVariable === null ? [] : [[credential.endpointVariable, `http://127.0.0.1:${port}`]]),
@@ -65,6 +68,7 @@ export function wayOut(
         if (listener !== undefined) egress.serveLoopback(listener, port);
       }
     },
+    recheck: () => egress.recheck(),
     close: () => egress.close(),
   };
 }

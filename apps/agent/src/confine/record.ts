@@ -57,14 +57,20 @@ export class RunRecord {
   }
 
   /** Appends an entry and waits until it is on the disk; `what` it tells of is for the error. Throws `CliError` where recording is required. */
-  async note(kind: string, data: Record<string, unknown>, what: string, source = 'recorder:nd7'): Promise<void> {
+  async note(
+    kind: string,
+    data: Record<string, unknown>,
+    what: string,
+    source = 'recorder:nd7',
+    peer?: Record<string, unknown>,
+  ): Promise<void> {
     if (this.journal === undefined) return;
     const now = systemClock.now();
     const time = formatTime(now);
     const lost = this.#losses.take();
     const gap = lost && { time, source: 'recorder:nd7', kind: 'gap', data: JSON.stringify(lost.data) };
     try {
-      const draft = { time, source, kind, data: JSON.stringify(data) };
+      const draft = { time, source, kind, data: JSON.stringify(data), ...(peer === undefined ? {} : { peer }) };
       await this.journal.append(gap === undefined ? [draft] : [gap, draft], { sync: true });
     } catch (error) {
       if (this.recording === 'required') throw unrecorded(what, error);

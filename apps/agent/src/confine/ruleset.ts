@@ -14,13 +14,16 @@ export interface RulesetRequest {
   project: string;
   nd7Home: string;
   environment: NodeJS.ProcessEnv;
-  /** What is said of this session alone. */
-  session?: PolicyFile;
+  /** What is said of this session alone; null or left out for nothing. */
+  session?: PolicyFile | null;
 }
 
 /** The ruleset of one session, from the policies on this machine, and what a person should know about them. */
-export function rulesetFor(request: RulesetRequest): { ruleset: Ruleset; notes: Note[] } {
-  return told(() => compile(inputFor(request)));
+export function rulesetFor(request: RulesetRequest): { ruleset: Ruleset; notes: Note[]; policies: CompileInput } {
+  return told(() => {
+    const policies = inputFor(request);
+    return { ...compile(policies), policies };
+  });
 }
 
 /** The policies of one session. Throws PolicyError. */

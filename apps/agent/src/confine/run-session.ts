@@ -13,8 +13,11 @@ import {
   type Shown,
   type Supervised,
 } from '@nd7/confine';
-import { rulesetHash, type Ruleset } from '@nd7/policy';
+import type { EgressDecision } from '@nd7/egress';
+import { rulesetHash, type CompileInput, type Ruleset } from '@nd7/policy';
 import { CliError } from '../cli/io.js';
+import type { Grant, Request as Asked } from '../grants/entry.js';
+import { SessionGrants } from '../grants/session-grants.js';
 import { safeLine } from '../show/safe.js';
 import type { Attachment } from './attach.js';
 import { Door } from './door.js';
@@ -27,6 +30,8 @@ import { RunRecord } from './record.js';
 
 export interface RunRequest {
   ruleset: Ruleset;
+  /** What the ruleset was compiled from; where it is left out, nobody widens the session while it lives. */
+  policies?: CompileInput;
   argv: readonly string[];
   /** Where the program is an agent: how it is told to speak through the door. */
   attachment: Attachment | undefined;
@@ -43,8 +48,10 @@ export interface RunRequest {
   beforeEnd?(record: RunRecord): Promise<void>;
   /** Told once, when the program is about to run. */
   started(boundary: Boundary): void;
-  /** Told once, when the program has ended, what was decided about names, and what the proxy refused. */
-  decided(tallies: readonly Tally[]): void;
+  /** Told once, when the program has ended, what was decided about names, what the proxy refused, and what a person granted meanwhile. */
+  decided(tallies: readonly Tally[], granted: readonly Grant[]): void;
+  /** Told of what a program inside asks a person for. */
+  asked?(request: Asked): void;
   /** Told what the record of this session lacks, where the policy lets it, and why it ended where that was not the program's doing. */
   warn(text: string): void;
 }
@@ -76,20 +83,24 @@ export async function runSession(request: RunRequest): Promise<Ended> {
   if ('problem' in launcher) throw new CliError(2, launcher.problem, undefined, 'no-launcher');
   const record = await RunRecord.open(request.nd7Home, request.ruleset.recording, request.warn);
   let door: Door | undefined;
+  let grants: SessionGrants | undefined;
   try {
     door = await openDoor(request, record);
+    grants = door && (await openGrants(request, record, door));
     const way: Way = { userNamespace: true, isObserved: true };
-    let ended = await attempt(request, launcher.path, record, door, way);
+    const inside: Inside = { record, door, grants };
+    let ended = await attempt(request, launcher.path, inside, way);
     // Where user namespaces are refused, root makes the others without one.
     if (!ended.hasRun && ended.failure?.step === 'namespaces' && isRoot()) {
       way.userNamespace = false;
-      ended = await attempt(request, launcher.path, record, door, way);
+      ended = await attempt(request, launcher.path, inside, way);
     }
     // Where calls cannot be answered: what that takes from the boundary is in the manifest, and the policy may require it.
     if (!ended.hasRun && ended.failure?.step === 'observe' && request.learning === undefined)
-      ended = await attempt(request, launcher.path, record, door, { ...way, isObserved: false });
+      ended = await attempt(request, launcher.path, inside, { ...way, isObserved: false });
     if (!ended.hasRun) throw failed(ended);
     const { code, signal, failure } = ended;
+    await grants?.close();
     await door?.close();
     // What could not be executed has said so itself, but not why.
     const advice =
@@ -107,6 +118,7 @@ export async function runSession(request: RunRequest): Promise<Ended> {
     return ended;
   } catch (error) {
     // What went wrong first is what is told.
+    await grants?.close().catch(() => undefined);
     await door?.close().catch(() => undefined);
     await record.close().catch(() => undefined);
     throw error;
@@ -135,6 +147,35 @@ async function openDoor(request: RunRequest, record: RunRecord): Promise<Door | 
   }
 }
 
+/** What widens the session while it lives; undefined where that cannot be had: it is then as narrow as it was started. */
+async function openGrants(request: RunRequest, record: RunRecord, door: Door): Promise<SessionGrants | undefined> {
+  const { policies, ruleset, argv, attachment, cwd } = request;
+  if (policies === undefined) return undefined;
+  const agent = attachment?.agent ?? null;
+  const living = { session: record.id, project: ruleset.project, cwd, command: argv, agent, pid: process.pid };
+  try {
+    const grants = await SessionGrants.open({
+      policies,
+      record,
+      folder: door.control,
+      living: { ...living, started: new Date().toISOString() },
+      asked: (asked) => request.asked?.(asked),
+    });
+    door.receive(grants);
+    return grants;
+  } catch (error) {
+    request.warn(`nd7 allow will not reach this session: ${error instanceof Error ? error.message : String(error)}`);
+    return undefined;
+  }
+}
+
+/** What stays from one attempt to the next. */
+interface Inside {
+  record: RunRecord;
+  door: Door | undefined;
+  grants: SessionGrants | undefined;
+}
+
 const isRoot = (): boolean => process.geteuid?.() === 0;
 
 /** How a session is started: what some systems do not give. */
@@ -150,23 +191,28 @@ const SUPERVISED: Supervised = { sockets: true, masks: true };
 async function attempt(
   request: RunRequest,
   launcher: string,
-  record: RunRecord,
-  door: Door | undefined,
+  { record, door, grants }: Inside,
   way: Way,
 ): Promise<Ended & { hasRun: boolean }> {
   const { ruleset } = request;
   const refused = new RefusedHosts();
-  const out = wayOut(ruleset, request.environment, (decision) => {
+  const answered = (decision: EgressDecision): Promise<void> => {
     refused.add(decision);
     request.learning?.answered(decision);
+    grants?.answered(decision);
     return record.note('network', { ...decision }, 'an answer of the proxy', 'decision:egress');
-  });
+  };
+  const out = wayOut(ruleset, request.environment, answered, () => grants?.network ?? ruleset.network);
+  grants?.reach(out);
   request.learning?.listensOn(out.ports);
   const prepared = prepareSession(request, out, door, way);
   let end = (): void => undefined;
   const mediation = new Mediation(
     ruleset,
-    (...entry) => record.note(...entry),
+    (kind, data, ...rest) => {
+      grants?.decided(kind, data);
+      return record.note(kind, data, ...rest);
+    },
     () => end(),
   );
   try {
@@ -184,6 +230,7 @@ async function attempt(
         // On the disk before the program runs: nothing that it does can then be without it.
         await record.note('enforcement', recorded(ruleset, boundary), 'what holds');
         door?.admit(session.process.pid);
+        grants?.admit(session.process.pid, undefined);
         request.started(boundary);
       },
     });
@@ -194,7 +241,7 @@ async function attempt(
       const start = await session.started;
       const ended = await session.ended;
       await mediation.finish();
-      if (start !== undefined) request.decided([...mediation.tallies, ...refused.tallies]);
+      if (start !== undefined) request.decided([...mediation.tallies, ...refused.tallies], grants?.made ?? []);
       return { ...ended, hasRun: start !== undefined };
     } finally {
       await session.ended;

@@ -13,12 +13,23 @@ export function socketOf(home: string): { folder: string; name: string } {
  * Asks the recorder of a home; undefined when none listens, when it goes away or does not answer within `timeoutMs`. Never throws:
  * whoever asks has something to do without a recorder too.
  */
-export function askRecorder(
-  home: string,
+export function askRecorder(home: string, op: string, options: AskOptions = {}): Promise<Answer | undefined> {
+  return askAt(socketOf(home), op, options);
+}
+
+export interface AskOptions {
+  meta?: Record<string, string>;
+  payload?: Uint8Array;
+  /** 10 s; Infinity: as long as it takes. */
+  timeoutMs?: number;
+}
+
+/** The same of any socket that speaks so. */
+export function askAt(
+  { folder, name }: { folder: string; name: string },
   op: string,
-  options: { meta?: Record<string, string>; payload?: Uint8Array; timeoutMs?: number } = {},
+  options: AskOptions = {},
 ): Promise<Answer | undefined> {
-  const { folder, name } = socketOf(home);
   let address: ReturnType<typeof socketAddress>;
   try {
     address = socketAddress(folder, name);
@@ -28,7 +39,8 @@ export function askRecorder(
   return new Promise((resolve) => {
     const chunks: Buffer[] = [];
     const socket = connect(address.path);
-    const timer = setTimeout(() => finish(undefined), options.timeoutMs ?? 10_000);
+    const { timeoutMs = 10_000 } = options;
+    const timer = timeoutMs === Infinity ? undefined : setTimeout(() => finish(undefined), timeoutMs);
     const finish = (answer: Answer | undefined): void => {
       clearTimeout(timer);
       socket.destroy();

@@ -12,7 +12,7 @@ import {
   statSync,
   writeSync,
 } from 'node:fs';
-import { join } from 'node:path';
+import { basename, dirname, join } from 'node:path';
 import { blake3Hex } from '@nd7/blake3';
 import { makeFolders, tryLock } from '@nd7/kernel';
 import { machineKey, openSession, type Home } from '@nd7/journal';
@@ -23,6 +23,8 @@ import { lastEntries } from './firing.js';
 /** The folder of a confined session's door: the one part of nd7's home that is shown inside. */
 export interface DoorFolder {
   path: string;
+  /** The folder beside it that is never shown inside, for what widens the session: `run/c-…`, 0700. */
+  control: string;
   /** Takes it away again. */
   release(): void;
 }
@@ -39,17 +41,25 @@ export function takeDoor(home: string, session: string): DoorFolder {
   const lock = takeLock(`${path}.lock`);
   ftruncateSync(lock, 0);
   writeSync(lock, session);
-  rmSync(path, { recursive: true, force: true });
-  mkdirSync(path, { mode: 0o700 });
-  chmodSync(path, 0o700);
+  const control = controlOf(path);
+  for (const folder of [path, control]) {
+    rmSync(folder, { recursive: true, force: true });
+    mkdirSync(folder, { mode: 0o700 });
+    chmodSync(folder, 0o700);
+  }
   return {
     path,
+    control,
     release: () => {
-      rmSync(path, { recursive: true, force: true });
+      for (const folder of [path, control]) rmSync(folder, { recursive: true, force: true });
       rmSync(`${path}.lock`, { force: true });
       closeSync(lock);
     },
   };
+}
+
+function controlOf(door: string): string {
+  return join(dirname(door), basename(door).replace(/^s-/, 'c-'));
 }
 
 function folderOf(home: string, session: string): string {
@@ -69,7 +79,8 @@ export function sweepDoors(home: string): string[] {
     if (lock === undefined) return [];
     try {
       const session = readFileSync(lock, 'utf8');
-      rmSync(path.slice(0, -'.lock'.length), { recursive: true, force: true });
+      const door = path.slice(0, -'.lock'.length);
+      for (const folder of [door, controlOf(door)]) rmSync(folder, { recursive: true, force: true });
       rmSync(path, { force: true });
       return session === '' ? [] : [session];
     } finally {

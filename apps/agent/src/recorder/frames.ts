@@ -66,6 +66,8 @@ export class RequestReader {
   private metaLength: number | undefined;
   private payloadLength: number | undefined;
 
+  constructor(private readonly limit = PAYLOAD_LIMIT) {}
+
   /** The request when it is whole, 'more' until then, 'bad' when it is none. */
   push(chunk: Buffer): Request | 'more' | 'bad' {
     this.chunks.push(chunk);
@@ -79,7 +81,7 @@ export class RequestReader {
         this.need = 8 + this.metaLength + 4;
       } else if (this.payloadLength === undefined) {
         this.payloadLength = bytes.readUInt32LE(8 + this.metaLength);
-        if (this.payloadLength > PAYLOAD_LIMIT) return 'bad';
+        if (this.payloadLength > this.limit) return 'bad';
         this.need += this.payloadLength;
       } else return this.request(bytes, this.metaLength);
     }

@@ -21,10 +21,10 @@ export interface HookServer {
 
 /**
  * Listens on a socket in a folder (mode 0600). Only processes of this process's own user are heard: the uid is the kernel's word. The
- * caller holds a lock that stands for the place, so a socket that lies there is a dead one's.
+ * caller holds a lock that stands for the place, so a socket that lies there is a dead one's. `limit`: the longest payload that is taken.
  */
 export async function listen(
-  { folder, name }: { folder: string; name: string },
+  { folder, name, limit }: { folder: string; name: string; limit?: number },
   answer: Answerer,
 ): Promise<HookServer> {
   const path = join(folder, name);
@@ -34,7 +34,7 @@ export async function listen(
   const server: Server = createServer({ allowHalfOpen: true }, (socket) => {
     sockets.add(socket);
     socket.once('close', () => sockets.delete(socket));
-    serve(socket, answer);
+    serve(socket, answer, limit);
   });
   const old = process.umask(0o177);
   const listening = new Promise<void>((resolve, reject) => {
@@ -58,7 +58,7 @@ export async function listen(
   };
 }
 
-function serve(socket: Socket, answer: Answerer): void {
+function serve(socket: Socket, answer: Answerer, limit: number | undefined): void {
   let peer: Peer;
   try {
     peer = peerOfSocket(socket);
@@ -72,7 +72,7 @@ function serve(socket: Socket, answer: Answerer): void {
     return;
   }
   const gone = new Promise<void>((resolve) => void socket.once('end', resolve).once('close', resolve));
-  const reader = new RequestReader();
+  const reader = new RequestReader(limit);
   socket.setTimeout(SILENT_MS, () => socket.destroy());
   const take = (chunk: Buffer): void => {
     const request = reader.push(chunk);

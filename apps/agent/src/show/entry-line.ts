@@ -37,7 +37,8 @@ export function timelineEntry(seq: number, view: EntryView): TimelineEntry {
     tool: tool ?? null,
     tool_use_id: toolUseId ?? null,
     agent_id: agentId ?? null,
-    text: text ?? ownText(view) ?? null,
+    // Of a decision its verdict, not what else it says.
+    text: (view.class === 'decision' ? ownText(view) : undefined) ?? text ?? ownText(view) ?? null,
     outcome: outcomeOf(view) ?? null,
     detached: view.detached?.length ?? 0,
     problem: view.problem ?? null,
@@ -74,6 +75,15 @@ function decisionText(data: Record<string, unknown>): string | undefined {
   if (Array.isArray(rules)) return rules.slice(0, MOST_RULES).filter(isObject).map(sumText).join(', ');
   const rule = isObject(source) && source['text'] !== undefined ? String(source['text']) : undefined;
   const keys = Array.isArray(held) && held.length > 0 ? held.map(String).join(', ') : undefined;
+  const about = host ?? path;
+  if (typeof data['id'] === 'string' && typeof about === 'string')
+    return [
+      data['id'],
+      verdict ?? reason,
+      call,
+      about,
+      ...(typeof data['for'] === 'string' ? [`for ${data['for']}`] : []),
+    ].join(' ');
   const what =
     typeof path === 'string'
       ? [verdict, call, path]

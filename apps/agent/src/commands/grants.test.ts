@@ -1,0 +1,188 @@
+// `nd7 allow`, `deny`, `revoke` and `grants` as a person types them while sessions live.
+import { once } from 'node:events';
+import { existsSync, mkdirSync, readdirSync } from 'node:fs';
+import { createServer, type Server } from 'node:http';
+import { join } from 'node:path';
+import { until } from '../testing/recorder.fixture.js';
+import { Desk, type Session } from '../grants/living.fixture.js';
+
+let desk: Desk;
+let server: Server;
+let port: number;
+beforeEach(async () => {
+  desk = new Desk();
+  server = createServer((_request, response) => response.end('OUTSIDE')).listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  ({ port } = server.address() as { port: number });
+});
+afterEach(() => {
+  server.closeAllConnections();
+  server.close();
+  desk.end();
+});
+
+const canConfine = process.platform === 'linux' ? describe : describe.skip;
+const get = (session: Session): Promise<unknown> => session.do(`get('http://localhost:${port}/')`);
+interface Listed {
+  sessions: {
+    session: string;
+    grants: { id: string; state: string; uses: number; by: { user: string; pid: number } }[];
+    denials: unknown[];
+  }[];
+}
+
+canConfine('a living session', () => {
+  it('reaches a host while it is granted, not before and not after, and its chain says who did that', async () => {
+    const session = await desk.session();
+    expect(await get(session)).toBe(403);
+    expect(desk.nd7(['allow', 'net', `localhost:${port}`])).toMatchObject({
+      status: 2,
+      stderr: expect.stringMatching(/nothing was granted.*trusts its own users.*\n.*--yes/) as string,
+    });
+    expect(await get(session)).toBe(403);
+    const granted = desk.json<{ grants: { id: string }[] }>(['allow', '--yes', 'net', `localhost:${port}`]);
+    const [{ id }] = granted.grants as [{ id: string }];
+    expect(await get(session)).toBe(200);
+    expect(await session.do(`via('CONNECT', 'localhost:${port}', 'localhost:${port}')`)).toBe(200);
+    const [listed] = desk.json<Listed>(['grants']).sessions;
+    expect(listed?.grants).toMatchObject([{ id, state: 'living', uses: 2, by: { pid: expect.any(Number) as number } }]);
+    const cut = session.do('cut');
+    expect(desk.nd7(['revoke', id])).toMatchObject({
+      status: 0,
+      stdout: expect.stringContaining('1 open connection was ended') as string,
+    });
+    expect([await cut, await get(session)]).toEqual(['cut', 403]);
+    expect(desk.nd7(['revoke', id])).toMatchObject({
+      status: 1,
+      stderr: expect.stringContaining('no living grant') as string,
+    });
+    expect(session.decisions()).toEqual([`grant ${id} localhost:${port}`, `revoke ${id} localhost:${port} revoked`]);
+    await session.end();
+    const [run = ''] = desk.runs();
+    expect(desk.nd7(['verify', run]).status).toBe(0);
+    expect(desk.nd7(['log', run]).stdout).toMatch(
+      new RegExp(`decision +grant +${id} allow net localhost:${port} for session`),
+    );
+    expect(readdirSync(join(desk.home, 'run')).filter((name) => /^[sc]-/.test(name))).toEqual([]);
+    expect(desk.json<Listed>(['grants']).sessions).toEqual([]);
+  });
+
+  it('with no host in its policy has a proxy all the same, which refuses', async () => {
+    const session = await desk.session(['--profile', 'offline']);
+    expect(await session.do("via('CONNECT', 'a.invalid:443', 'a.invalid:443')")).toBe(403);
+    expect(desk.nd7(['allow', 'net', 'a.invalid']).status).toBe(0);
+    // Granted, and then there is no such name.
+    expect(await session.do("via('CONNECT', 'a.invalid:443', 'a.invalid:443')")).not.toBe(200);
+    const [listed] = desk.json<Listed>(['grants']).sessions;
+    expect(listed?.grants).toMatchObject([{ state: 'living' }]);
+    const [run = ''] = desk.runs();
+    const reasons = desk
+      .entries(run)
+      .filter(({ source }) => source === 'decision:egress')
+      .map(({ data }) => data['reason']);
+    expect(reasons).toEqual(['no-rule', 'no-address']);
+  });
+
+  it('loses what was granted for a time when that is over', async () => {
+    const session = await desk.session();
+    desk.nd7(['allow', '--yes', '--for', '2s', 'net', `localhost:${port}`]);
+    expect(await get(session)).toBe(200);
+    await until('the grant is over', async () => (await get(session)) === 403);
+    await until('its end is recorded', () => session.decisions().some((text) => text.endsWith('expired')));
+    expect(desk.nd7(['allow', '--for', 'call', 'net', 'a.test'])).toMatchObject({
+      status: 1,
+      stderr: expect.stringContaining('no agent is attached') as string,
+    });
+  });
+
+  it('is denied a host that its policy allows', async () => {
+    desk.policy({ network: { loopback: [port] } });
+    const session = await desk.session();
+    expect(await get(session)).toBe(200);
+    expect(desk.nd7(['deny', 'net', `localhost:${port}`]).status).toBe(0);
+    expect(await get(session)).toBe(403);
+    expect(desk.nd7(['revoke', '--all']).status).toBe(0);
+    expect(await get(session)).toBe(200);
+  });
+
+  it('is found by the project one is in; of several one has to say which', async () => {
+    const other = join(desk.user, 'other');
+    mkdirSync(other);
+    const [one, two] = [await desk.session(), await desk.session([], other)];
+    expect(desk.nd7(['allow', '--yes', 'net', `localhost:${port}`], other).status).toBe(0);
+    expect([await get(one), await get(two)]).toEqual([403, 200]);
+    const unsure = desk.nd7(['revoke', '--all'], desk.user);
+    expect(unsure).toMatchObject({ status: 2 });
+    const ids = [...unsure.stderr.matchAll(/--session (run-[0-9a-f]{16})/g)].map(([, id]) => id);
+    expect(ids.sort()).toEqual(desk.runs().sort());
+    const [here] = desk.json<Listed>(['grants']).sessions.filter(({ grants }) => grants.length > 0);
+    expect(desk.nd7(['revoke', '--all', '--session', here?.session ?? ''], desk.user).status).toBe(0);
+    expect(await get(two)).toBe(403);
+    expect(desk.nd7(['grants', '--session', 'run-nope'])).toMatchObject({ status: 2 });
+  });
+
+  it('sees nothing of its control socket, and whoever speaks to one from inside is not heard', async () => {
+    const [one] = [await desk.session(), await desk.session()];
+    const folders = readdirSync(join(desk.home, 'run')).filter((name) => /^c-[0-9a-f]{16}$/.test(name));
+    expect(folders).toHaveLength(2);
+    const seen = await one.do(
+      `[...fs.readdirSync(${JSON.stringify(join(desk.home, 'run'))}), ...fs.readdirSync('/run/nd7')]`,
+    );
+    expect((seen as string[]).filter((name) => name.startsWith('c-') || name === 'control')).toEqual([]);
+    for (const folder of folders)
+      expect(
+        await one.do(
+          `new Promise((done) => require('net').connect(${JSON.stringify(join(desk.home, 'run', folder, 'control'))}).on('error', (error) => done(error.code)).on('connect', () => done('heard')))`,
+        ),
+      ).not.toBe('heard');
+  });
+
+  it('whose front is killed ends, and leaves no socket that answers', async () => {
+    const session = await desk.session();
+    expect(desk.nd7(['allow', 'net', 'a.test']).status).toBe(0);
+    const pid = await session.do('process.ppid');
+    expect(typeof pid).toBe('number');
+    session.child.kill('SIGKILL');
+    await once(session.child, 'close');
+    expect(desk.nd7(['allow', 'net', 'b.test'])).toMatchObject({
+      status: 1,
+      stderr: expect.stringContaining('no session runs') as string,
+    });
+    const next = await desk.session();
+    const [listed, ...more] = desk.json<Listed>(['grants']).sessions;
+    expect([listed?.grants, more]).toEqual([[], []]);
+    expect(readdirSync(join(desk.home, 'run')).filter((name) => /^c-/.test(name))).toHaveLength(1);
+    await next.end();
+  });
+
+  it('says at its end what was granted, and the text that keeps it', async () => {
+    const session = await desk.session(['-v']);
+    desk.nd7(['allow', 'net', 'a.test', 'b.test:8443']);
+    const said = await session.end();
+    expect(said).toContain('nd7: granted in this session: net a.test:443; net b.test:8443');
+    expect(said).toContain('"network":{"allow":["a.test:443","b.test:8443"]}');
+    expect(said).not.toContain('"nd7"');
+  });
+});
+
+canConfine('nd7 run --allow', () => {
+  it('widens the session from its start, above what the policy says', async () => {
+    desk.end();
+    desk = new Desk(false);
+    desk.policy({ network: { only: ['github.com'] } });
+    const [out, aside] = [join(desk.user, 'out'), join(desk.user, 'aside')];
+    for (const folder of [out, aside]) mkdirSync(folder);
+    const session = await desk.session(['--allow', `net:localhost:${port}`, '--allow', `write:${out}`]);
+    expect(await get(session)).toBe(200);
+    const write = (folder: string) => session.do(`fs.writeFileSync(${JSON.stringify(join(folder, 'x'))}, '')`);
+    expect([await write(out), await write(aside)]).toEqual([null, 'EROFS']);
+    expect(existsSync(join(out, 'x'))).toBe(true);
+  });
+
+  it.each(['nothing', 'exec:/bin/sh', 'read:/no/such/file', 'net:a b', ':x'])(
+    '%s is refused before anything starts',
+    (spec) => {
+      expect(desk.nd7(['run', '--allow', spec, '--', 'true'])).toMatchObject({ status: 2, stdout: '' });
+    },
+  );
+});

@@ -1,0 +1,157 @@
+// Denials that explain themselves: what the model is told when a call met the boundary, by the rules that refused it.
+import { why, type Answer, type Ruleset, type Source } from '@nd7/policy';
+import type { EgressDecision } from '@nd7/egress';
+import { safeLine } from '../show/safe.js';
+import { questionFor, shellWord, wantedText, type Wanted } from './wanted.js';
+
+/** Where the program that asks lies inside. */
+export const ASK = '/run/nd7/nd7';
+/** A client cuts more than some thousand characters away. */
+const MOST_TEXT = 1_900;
+const MOST_TOLD = 5;
+/** So many different refusals are remembered, so that each is told once. */
+const MOST_KNOWN = 2_000;
+
+/** The rule, the nearest way that is open, and how to ask: behind the outcome of `why`. */
+export function explainLines({ outcome, source, instead }: Answer, wanted: Wanted): string[] {
+  if (outcome !== 'denied') return source === null ? [] : [`rule: ${ruleOf(source)}`];
+  const open = instead.filter(({ kind }) => kind === 'use').map(({ text }) => text);
+  return [
+    ...(source === null ? [] : [`rule: ${ruleOf(source)}`]),
+    ...(open.length === 0 ? [] : [`instead: ${open.slice(0, 2).join('; ')}`]),
+    `to ask the person: ${ASK} ask ${wantedText(wanted)} --reason '…'`,
+  ];
+}
+
+function ruleOf({ layer, policy, text }: Source): string {
+  return `${text} (${layer} ${policy})`;
+}
+
+interface Told {
+  text: string;
+  wanted: Wanted;
+  answer: Answer | undefined;
+}
+
+/** What was refused and has not been told yet; each once. */
+export class Refusals {
+  readonly #known = new Set<string>();
+  #waiting: Told[] = [];
+  #more = 0;
+
+  /** `rules`: those of the moment. */
+  constructor(private readonly rules: () => Ruleset) {}
+
+  /** Whether there is something to tell. */
+  get any(): boolean {
+    return this.#waiting.length > 0;
+  }
+
+  /** An answer of the proxy. */
+  host({ verdict, host, port, reason, source }: EgressDecision): void {
+    if (verdict !== 'deny' || port === null || host === '') return;
+    const authority = `${host.includes(':') ? `[${host}]` : host}:${port}`;
+    const rule = source === null ? '' : `, by ${ruleOf(source)}`;
+    this.#add(`the proxy refused ${authority} (${reason ?? 'refused'}${rule})`, {
+      right: 'net',
+      what: authority,
+      below: false,
+      raw: false,
+    });
+  }
+
+  /** A call that the supervisor refused by its table of names. */
+  name(path: string, call: string, source: Source | null): void {
+    const rule = source === null ? '' : `, by ${ruleOf(source)}`;
+    this.#add(`the supervisor’s table of names refused ${call} of ${path}${rule}`, {
+      right: 'write',
+      what: path,
+      below: false,
+      raw: false,
+    });
+  }
+
+  /** Paths that a call’s output names beside an error of the file system, where the rules do deny them: nobody hears of these refusals otherwise. */
+  output(text: string): void {
+    for (const { path, rights } of deniedPaths(text)) {
+      const wanted = rights
+        .map((right): Wanted => ({ right, what: path, below: false, raw: false }))
+        .find((one) => this.#why(one)?.outcome === 'denied');
+      if (wanted !== undefined) this.#add(`the mount view refuses to ${wanted.right} ${path}`, wanted);
+    }
+  }
+
+  /** The text for the model, of all that waits; undefined for none. */
+  take(): string | undefined {
+    if (this.#waiting.length === 0) return undefined;
+    const told = this.#waiting.splice(0);
+    const more = this.#more + Math.max(0, told.length - MOST_TOLD);
+    this.#more = 0;
+    const lines = told
+      .slice(0, MOST_TOLD)
+      .map(({ text, wanted, answer }) =>
+        [`- ${text}`, ...(answer === undefined ? [] : explainLines(answer, wanted))]
+          .map((line) => safeLine(line))
+          .join('\n  '),
+      );
+    const head =
+      'nd7: this call met the boundary of the session (the kernel holds it; retrying or looking for a way round does not help):';
+    const rest = more > 0 ? `and ${more} more: ${ASK} why ${shellWord('PATH')}` : undefined;
+    return cut([head, ...lines, ...(rest === undefined ? [] : [rest])].join('\n'));
+  }
+
+  #why(wanted: Wanted): Answer | undefined {
+    const question = questionFor(wanted);
+    return question && why(this.rules(), question);
+  }
+
+  #add(text: string, wanted: Wanted): void {
+    const key = wantedText(wanted);
+    if (this.#known.has(key)) return;
+    if (this.#known.size >= MOST_KNOWN) {
+      this.#more++;
+      return;
+    }
+    this.#known.add(key);
+    const answer = this.#why(wanted);
+    // The proxy’s own reasons (a malformed request, an address) are no denial of the rules.
+    this.#waiting.push({ text, wanted, answer: answer?.outcome === 'denied' ? answer : undefined });
+  }
+
+  /** From now on these are told again: what was granted has ended. */
+  forget(): void {
+    this.#known.clear();
+  }
+}
+
+function cut(text: string): string {
+  return text.length <= MOST_TEXT ? text : `${text.slice(0, MOST_TEXT)}…`;
+}
+
+const REFUSED = /read-only file system|permission denied|\bEROFS\b|\bEACCES\b/i;
+const MOST_LINES = 20;
+const MOST_SCANNED = 64 << 10;
+
+/** Absolute paths in the lines of an output that speak of a refusal, and what was probably attempted, the likelier first. */
+function deniedPaths(text: string): { path: string; rights: ('read' | 'write')[] }[] {
+  const lines = text
+    .slice(0, MOST_SCANNED)
+    .split('\n')
+    .filter((line) => line.length < 2_000 && REFUSED.test(line))
+    .slice(0, MOST_LINES);
+  return lines.flatMap((line) => {
+    const isWrite = /read-only file system|\bEROFS\b/i.test(line);
+    const paths = line.match(/(?<![\w/.])\/[^\s'"‘’`:;,()<>|]+/g) ?? [];
+    return paths.slice(0, 3).map((path) => ({
+      path: path.replace(/(?<=.)\/+$/, ''),
+      rights: isWrite ? (['write'] as const).slice() : (['read', 'write'] as const).slice(),
+    }));
+  });
+}
+
+/** Whether an output may speak of a refusal; cheap, for every call. */
+export function speaksOfRefusal(payload: Buffer): boolean {
+  return MARKS.some((mark) => payload.includes(mark));
+}
+
+const MARKS = ['ead-only file system', 'ermission denied', 'EROFS', 'EACCES'];

@@ -1,0 +1,48 @@
+// How a person hears that a program inside asks for something, without a line in the middle of what that program draws.
+import { spawn } from 'node:child_process';
+import { accessSync, constants } from 'node:fs';
+import { join } from 'node:path';
+import { isatty } from 'node:tty';
+import type { Io } from '../cli/io.js';
+import { safeLine } from '../show/safe.js';
+import type { Request } from './entry.js';
+import { wantedText } from './wanted.js';
+
+/** Not more often: a program that asks in a loop rings once. */
+const QUIET_MS = 5_000;
+let last = -QUIET_MS;
+
+/** A line where the person wants to be told (`isTold`); else a bell at the terminal, and a notification where the desktop has that. */
+export function notify(request: Request, project: string, isTold: boolean, io: Io): void {
+  const what = safeLine(wantedText(request.wanted));
+  if (isTold && !io.isJson)
+    io.err(`nd7: ${request.id}: a program inside asks for ${what}: nd7 allow ${request.id}, or nd7 deny ${request.id}`);
+  const now = performance.now();
+  if (now - last < QUIET_MS) return;
+  last = now;
+  // One control character is the one thing that disturbs no full-screen program, wherever in its own output it falls.
+  if (!isTold && isatty(2)) process.stderr.write('\u0007');
+  const program = onPath('notify-send', io.env['PATH'] ?? '');
+  if (program === undefined || io.env['DBUS_SESSION_BUS_ADDRESS'] === undefined) return;
+  const text = `${what}\nin ${safeLine(project)}\nnd7 grants shows it, and what to type`;
+  // The daemon reads markup in the text.
+  const body = text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;');
+  spawn(program, ['--app-name=nd7', '--', 'nd7: a session asks for more', body], { stdio: 'ignore', detached: true })
+    .on('error', () => undefined)
+    .unref();
+}
+
+function onPath(name: string, path: string): string | undefined {
+  return path
+    .split(':')
+    .filter((folder) => folder.startsWith('/'))
+    .map((folder) => join(folder, name))
+    .find((file) => {
+      try {
+        accessSync(file, constants.X_OK);
+        return true;
+      } catch {
+        return false;
+      }
+    });
+}

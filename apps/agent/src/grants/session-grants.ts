@@ -1,0 +1,153 @@
+// All that widens one living session, and what its agent is told of refusals: the grants, the control socket, and what is asked through the door.
+import { readHook } from '@nd7/hooks';
+import type { Peer } from '@nd7/kernel';
+import type { EgressDecision } from '@nd7/egress';
+import type { CompileInput, NetworkRules, Source } from '@nd7/policy';
+import { factsOf } from '../policy/facts.js';
+import type { Answer, Request as Frame } from '../recorder/frames.js';
+import type { RunRecord } from '../confine/record.js';
+import { Asks } from './asks.js';
+import { GrantBook, type Widening } from './book.js';
+import { Control, type Living } from './control.js';
+import type { Grant, Request } from './entry.js';
+import { Refusals, speaksOfRefusal } from './explain.js';
+
+export interface SessionGrantsParts {
+  policies: CompileInput;
+  record: RunRecord;
+  /** Folder of the control socket. */
+  folder: string;
+  living: Living;
+  /** Tells the person that a program inside asks for something. */
+  asked(request: Request): void;
+}
+
+/** Longer payloads of hooks are not read for what they say of refusals. */
+const MOST_READ = 4 << 20;
+
+export class SessionGrants {
+  readonly #book: GrantBook;
+  readonly #asks: Asks;
+  readonly #refusals: Refusals;
+  readonly #isAttached: boolean;
+  readonly #record: RunRecord;
+  #recheck: () => number = () => 0;
+  #control: Control | undefined;
+
+  private constructor({ policies, record, living, asked }: SessionGrantsParts) {
+    const facts = factsOf();
+    this.#record = record;
+    this.#isAttached = living.agent === 'claude-code';
+    this.#book = new GrantBook({
+      policies,
+      note: (...entry) => record.note(...entry),
+      recheck: () => this.#recheck(),
+      seesCalls: living.agent !== null,
+      facts,
+    });
+    this.#asks = new Asks({
+      policies,
+      book: this.#book,
+      facts,
+      note: (...entry) => record.note(...entry),
+      tell: asked,
+    });
+    this.#refusals = new Refusals(() => this.#book.ruleset);
+  }
+
+  /** Throws the system's error where there can be no control socket. */
+  static async open(parts: SessionGrantsParts): Promise<SessionGrants> {
+    const grants = new SessionGrants(parts);
+    const refused = (by: Peer, detail: string): Promise<void> =>
+      parts.record.note('alarm', { reason: 'control refused', detail, by }, 'a refusal at the control socket');
+    grants.#control = await Control.open({ folder: parts.folder, book: grants.#book, living: parts.living, refused });
+    return grants;
+  }
+
+  /** The rules of the network of this moment. */
+  get network(): NetworkRules {
+    return this.#book.network;
+  }
+
+  /** All grants that were made, those that have ended too. */
+  get made(): readonly Grant[] {
+    return this.#book.grants;
+  }
+
+  /** The session’s way out, whose connections end with what let them through. */
+  reach(way: { recheck(): number }): void {
+    this.#recheck = () => way.recheck();
+  }
+
+  /** The session is about to run: its first process, and what widens it. */
+  admit(pid: number | undefined, widening: Widening | undefined): void {
+    this.#control?.admit(pid);
+    if (widening !== undefined) this.#book.attach(widening);
+  }
+
+  /** An answer of the proxy. */
+  answered(decision: EgressDecision): void {
+    if (decision.verdict === 'allow') this.#book.used(decision.source);
+    else this.#refusals.host(decision);
+  }
+
+  /** A decision about a name. */
+  decided(kind: string, { verdict, path, call, source }: Record<string, unknown>): void {
+    if (kind === 'file' && verdict === 'deny' && typeof path === 'string')
+      this.#refusals.name(path, String(call), (source ?? null) as Source | null);
+  }
+
+  /** What came through the door and is no hook; undefined for what is nothing of this. */
+  asked(frame: Frame, peer: Peer, gone: Promise<void>): Promise<Answer | undefined> {
+    return this.#asks.answer(frame, peer, gone);
+  }
+
+  /** A hook was answered: ends what was granted for a call, and lets the answer tell the model what it met. */
+  async hooked({ meta, payload }: Frame, answer: Answer): Promise<Answer> {
+    const mayRead = payload.length <= MOST_READ;
+    const isTold = this.#isAttached && mayRead && speaksOfRefusal(payload);
+    if (!isTold && !this.#refusals.any && !this.#book.awaitsCall) return answer;
+    const { kind, facts } = readHook(payload, { agent: meta.get('agent') ?? '', env: {} });
+    if (kind !== 'tool.after' && kind !== 'tool.failed') return answer;
+    if (this.#book.awaitsCall) await this.#book.callEnded().catch(() => undefined);
+    if (!this.#isAttached || answer.exit !== 0 || answer.stdout !== '') return answer;
+    if (isTold) this.#refusals.output(outputOf(payload));
+    const additionalContext = this.#refusals.take();
+    if (additionalContext === undefined) return answer;
+    return {
+      ...answer,
+      stdout: JSON.stringify({ hookSpecificOutput: { hookEventName: facts.event, additionalContext } }),
+    };
+  }
+
+  async close(): Promise<void> {
+    this.#book.close();
+    await this.#control?.close();
+    if (this.#asks.turnedAway > 0)
+      await this.#record.note(
+        'alarm',
+        { reason: 'requests turned away', count: this.#asks.turnedAway },
+        'requests that were not taken',
+      );
+  }
+}
+
+/** What a call gave back, as text; of a call about one file its name too, since the error may not say it. */
+function outputOf(payload: Buffer): string {
+  let value: unknown;
+  try {
+    value = JSON.parse(payload.toString('utf8'));
+  } catch {
+    return '';
+  }
+  const { error, tool_response: response, tool_input: input } = objectOf(value);
+  const { stdout, stderr } = objectOf(response);
+  const said = [error, response, stdout, stderr].filter((text) => typeof text === 'string').join('\n');
+  const file = objectOf(input)['file_path'];
+  const [line = ''] = said.split('\n');
+  return typeof file === 'string' && typeof error === 'string' ? `${line} '${file}'\n${said}` : said;
+}
+
+function objectOf(value: unknown): Record<string, unknown> {
+  return typeof value === 'object' && value !== null ? (value as Record<string, unknown>) : {};
+}

@@ -1,0 +1,59 @@
+// What a person types after `nd7 allow` and `nd7 deny`, as a session takes it.
+import { existsSync } from 'node:fs';
+import { homedir } from 'node:os';
+import { join, resolve } from 'node:path';
+import { PolicyError } from '@nd7/policy';
+import { CliError, type Io } from '../cli/io.js';
+import { safeLine } from '../show/safe.js';
+import { FrameFault, readWanted } from './control-frames.js';
+import { follow } from './ruling.js';
+import { isRight, RIGHTS, type Wanted } from './wanted.js';
+
+export interface Typed {
+  below?: boolean;
+  raw?: boolean;
+}
+
+/** `port`: which is meant where a host has none. Throws `CliError` (2) for what is no such thing. */
+export function typedWanted(
+  io: Io,
+  right: string,
+  what: string,
+  { below = false, raw = false }: Typed,
+  port?: string,
+): Wanted {
+  if (!isRight(right))
+    throw new CliError(
+      2,
+      `"${safeLine(right)}" is nothing that is granted`,
+      `There are ${RIGHTS.join(', ')}; or the id of a request: nd7 grants`,
+    );
+  const isPath = right === 'read' || right === 'write' || (right === 'socket' && /[/~]/.test(what));
+  try {
+    return readWanted({ right, what: isPath ? follow(placeOf(io, what)) : what, below, raw }, port);
+  } catch (error) {
+    if (error instanceof FrameFault) throw new CliError(2, error.message);
+    if (error instanceof PolicyError) throw new CliError(2, safeLine(error.what), safeLine(error.mend), error.code);
+    throw error;
+  }
+}
+
+function placeOf(io: Io, what: string): string {
+  if (what === '~' || what.startsWith('~/')) return join(io.env['HOME'] ?? homedir(), what.slice(1));
+  return resolve(io.cwd, what);
+}
+
+/** `read:PATH`, `write:PATH`, `net:HOST[:PORT]`, `socket:NAME` of `nd7 run --allow`: of a folder all that is in it. */
+export function typedSpec(io: Io, spec: string): Wanted {
+  const at = spec.indexOf(':');
+  if (at <= 0)
+    throw new CliError(
+      2,
+      `"${safeLine(spec)}" is nothing that --allow takes`,
+      'Write read:PATH, write:PATH, net:HOST[:PORT] or socket:NAME.',
+    );
+  const wanted = typedWanted(io, spec.slice(0, at), spec.slice(at + 1), {});
+  if (wanted.right === 'read' && !existsSync(wanted.what))
+    throw new CliError(2, `${safeLine(wanted.what)} is not there`, 'Name what is there.');
+  return wanted;
+}
