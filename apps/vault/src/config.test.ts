@@ -72,6 +72,7 @@ describe('configuration', () => {
     ['ND7_VAULT_AWAY_LIMIT', '-60', /must be a whole number from 60 to 31536000/],
     ['ND7_VAULT_CLOCK_TOLERANCE', '301', /must be a whole number from 1 to 300/],
     ['ND7_VAULT_MAX_INGESTS', '1.5', /must be a whole number/],
+    ['ND7_VAULT_THREADS', '65', /must be a whole number from 0 to 64/],
     ['ND7_VAULT_PUBLIC_URL', 'ftp://x', /must be the http or https URL/],
     ['ND7_LOG_LEVEL', 'loud', /must be debug, info, warn, error or silent/],
     ['ND7_VAULT_METRICS_TOKEN', 'short', /at least 16/],

@@ -1,4 +1,5 @@
 // Configuration by environment. Every value is checked at start; each bad one gets one line that says what it must be.
+import { availableParallelism } from 'node:os';
 import { resolve } from 'node:path';
 import { connectOptions } from '@nd7/postgres';
 import { z } from 'zod';
@@ -45,6 +46,7 @@ const Environment = z.object({
   ND7_VAULT_SIGNER_STATE: folder.optional(),
   ND7_VAULT_SIGNER_SOCKET: folder.optional(),
   ND7_VAULT_MAX_INGESTS: whole(1, 1024).default(32),
+  ND7_VAULT_THREADS: whole(0, 64).optional(),
   ND7_VAULT_METRICS_TOKEN: z.string().min(16, 'must have at least 16 characters').optional(),
   ND7_VAULT_WATCH_EVERY: whole(1, 3600).default(30),
   ND7_VAULT_QUIET_AFTER: whole(2, 1000).default(3),
@@ -96,6 +98,8 @@ export class VaultConfig {
   readonly signerSocket: string | undefined;
   /** Segments in work at once; more are answered 503. */
   readonly maxIngests: number;
+  /** Threads that check segments; 0: they are checked in the thread that answers. */
+  readonly threads: number;
   /** Bearer token that /metrics asks for; undefined: open. */
   readonly metricsToken: string | undefined;
   readonly patience: Patience;
@@ -123,6 +127,8 @@ export class VaultConfig {
     this.signerSocket =
       values.ND7_VAULT_SIGNER_SOCKET === undefined ? undefined : resolve(values.ND7_VAULT_SIGNER_SOCKET);
     this.maxIngests = values.ND7_VAULT_MAX_INGESTS;
+    // One processor is left to the thread that answers; with more than four, that one is what is waited for.
+    this.threads = values.ND7_VAULT_THREADS ?? Math.min(4, availableParallelism() - 1);
     this.metricsToken = values.ND7_VAULT_METRICS_TOKEN;
     this.patience = {
       every: values.ND7_VAULT_WATCH_EVERY * 1000,

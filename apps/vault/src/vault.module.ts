@@ -17,6 +17,7 @@ import { Readiness } from './health/readiness.js';
 import { Admission } from './http/admission.js';
 import { OpenApiController } from './http/openapi.controller.js';
 import { IncidentStore } from './incidents/incident.store.js';
+import { Checkers } from './ingest/checkers.js';
 import { Conflicts } from './ingest/conflicts.js';
 import { IngestController } from './ingest/ingest.controller.js';
 import { IngestService } from './ingest/ingest.service.js';
@@ -87,6 +88,7 @@ class BodiesModule {}
     IngestService,
     IngestStore,
     Conflicts,
+    Checkers,
     Kernel,
     IncidentStore,
     SessionService,

@@ -32,6 +32,7 @@ Settings, by environment (docs/operate.md says more):
   ND7_VAULT_PUBLIC_URL      URL that readers use
   ND7_DASHBOARD_DIR         the dashboard's files
   ND7_VAULT_MAX_INGESTS     segments in work at once (32)
+  ND7_VAULT_THREADS         threads that check segments (one less than processors, at most 4)
   ND7_VAULT_METRICS_TOKEN   bearer token for /metrics (none: open)
   ND7_VAULT_WATCH_EVERY     seconds between two looks for silence (30)
   ND7_VAULT_QUIET_AFTER     missed intervals that make a machine quiet (3)

@@ -102,5 +102,10 @@ export async function inflate(frame: Buffer, size: number): Promise<Buffer> {
 export async function compress(plain: Buffer): Promise<Buffer> {
   const frame = declareContentSize(await zstd.compress(plain, 3), plain.length);
   if (frame === undefined) throw new Error('the zstd encoder made no frame');
-  return Buffer.from(frame.buffer, frame.byteOffset, frame.byteLength);
+  return bufferOf(frame);
+}
+
+/** The same bytes as a Buffer: what crosses a thread's border comes out as a Uint8Array. */
+export function bufferOf(bytes: Uint8Array): Buffer {
+  return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
 }

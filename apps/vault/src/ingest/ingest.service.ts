@@ -12,12 +12,13 @@ import { busy, Problem } from '../http/problem.js';
 import type { MachineIdentity } from '../http/request.js';
 import { TeamLog } from '../log/team-log.js';
 import { CLOCK, RANDOM, type Clock, type Random } from '../ports.js';
+import { segmentOf } from './check.js';
+import { Checkers } from './checkers.js';
 import { Conflicts } from './conflicts.js';
-import { decide, type StoredSegment } from './decide.js';
-import { examine, MAX_ENTRIES, type Examined } from './examine.js';
-import { entriesOf } from './frame.js';
+import { bufferOf } from './frame.js';
+import { decide, type Decision, type HeldSession, type StoredSegment } from './decide.js';
+import type { Examined } from './examine.js';
 import { IngestStore } from './ingest.store.js';
-import { Kernel } from './kernel.js';
 import { Room } from './room.js';
 
 /** How long an accepted segment's answer waits for the receipt, in milliseconds. */
@@ -25,11 +26,8 @@ const WAIT_FOR_RECEIPT = 2_000;
 /** How often a segment is looked at again because another replica moved the head meanwhile. */
 const TRIES = 5;
 
-/**
- * Segments whose entries are in memory at once. One has up to 8 MiB, and buffers outside the heap make the collector go through all of it: more of them
- * at once cost memory and time, and nothing is gained, for checking them is the processor's work.
- */
-const INFLATED = 4;
+/** Segments that are refused, whose entries are looked at all the same, at once: each has up to 8 MiB. Good ones are counted by the checkers. */
+const REFUSED = 4;
 
 export interface SegmentRequest {
   machine: MachineIdentity;
@@ -61,13 +59,20 @@ interface NextSegment {
 
 type Checked = NextSegment | { is: 'same'; stored: StoredSegment };
 
+/** Where a segment's claim puts it. */
+interface Place {
+  claim: SignedClaim;
+  held: HeldSession | undefined;
+  decision: Decision;
+}
+
 /**
  * Takes segments. The order of the checks is the format's, and every refusal is one row of PROBLEMS: body size and encoding, the claim by
  * itself, the claim against what is held, then the bytes themselves.
  */
 @Injectable()
 export class IngestService {
-  private readonly room = new Room(INFLATED);
+  private readonly refusals = new Room(REFUSED);
 
   constructor(
     private readonly db: Database,
@@ -75,7 +80,7 @@ export class IngestService {
     private readonly log: TeamLog,
     private readonly bodies: Bodies,
     private readonly keys: DataKeys,
-    private readonly kernel: Kernel,
+    private readonly checkers: Checkers,
     private readonly conflicts: Conflicts,
     private readonly metrics: Metrics,
     @Inject(CLOCK) private readonly clock: Clock,
@@ -97,7 +102,7 @@ export class IngestService {
     const { team } = request.machine;
     for (let attempt = 0; attempt < TRIES; attempt += 1) {
       const kept = this.metrics.ingestSeconds.startTimer();
-      const checked = await this.room.use(() => this.check(request));
+      const checked = await this.check(request);
       if (checked.is === 'same') return { isNew: false, receipt: await this.log.receipt(team, checked.stored.leafId) };
       const leafId = await this.keep(team, checked);
       if (leafId === undefined) continue; // another replica moved the head: look again
@@ -112,47 +117,51 @@ export class IngestService {
     throw busy('other requests keep moving this session; send the segment again');
   }
 
-  /** Everything that has to be known of the entries, so that they can be let go. Throws the refusal of what is neither next nor held already. */
+  /**
+   * Everything that has to be known of the entries, so that they can be let go. Throws the refusal of what is neither next nor held already. What the claim
+   * says is looked at first, for it says what the bytes must go on from, and told after what is wrong with the body: the order of refusals is the format's.
+   */
   private async check(request: SegmentRequest): Promise<Checked> {
-    const entries = await entriesOf(request.body, request.encoding);
-    if (countLines(entries.plain) > MAX_ENTRIES)
-      throw new Problem('too-large', `a segment holds at most ${String(MAX_ENTRIES)} entries: cut it smaller`);
+    const place = await this.place(request).catch((error: unknown) => ({ error }));
+    if ('error' in place || (place.decision.is !== 'next' && place.decision.is !== 'same'))
+      return this.refusals.use(() => this.refuse(request, place));
+    const { claim, held, decision } = place;
+    const { body, encoding } = request;
+    // The identity of a segment is of its bytes: those of a held one are checked again before a receipt is given for them.
+    const keyBefore = decision.is === 'same' ? decision.stored.keyBefore : (held?.key ?? null);
+    const { bytes, examined, frame } = await this.checkers.check({ body, encoding, claim, keyBefore });
+    return decision.is === 'same'
+      ? decision
+      : { is: 'next', claim, frame: frame === undefined ? body : bufferOf(frame), bytes, examined };
+  }
+
+  /** The claim, and what it means against what is held. */
+  private async place(request: SegmentRequest): Promise<Place> {
     const claim = await this.readClaim(request);
+    const { held, touching } = await this.store.standing(request.machine.team, claim);
+    return { claim, held, decision: decide(claim, held, touching) };
+  }
+
+  /** Throws what the request is refused with. */
+  private async refuse(request: SegmentRequest, place: Place | { error: unknown }): Promise<never> {
+    const entries = await segmentOf(request.body, request.encoding);
+    if ('error' in place) throw place.error;
+    const { claim, held, decision } = place;
     const { team } = request.machine;
-    const { held, touching } = await this.store.standing(team, claim);
-    const decision = decide(claim, held, touching);
-    const examined = (keyBefore: string | null): Promise<Examined> =>
-      this.kernel.use((kernel) => examine(entries.plain, claim, keyBefore, kernel));
+    const next = held?.entries ?? 0;
     switch (decision.is) {
-      case 'same':
-        // The identity of a segment is of its bytes: they are checked again before a receipt is given for them.
-        await examined(decision.stored.keyBefore);
-        return decision;
-      case 'next': {
-        const { frame, plain } = entries;
-        return { is: 'next', claim, frame, bytes: plain.length, examined: await examined(held?.key ?? null) };
-      }
-      case 'gap':
+      case 'fork':
+        throw await this.conflicts.fork(team, claim, entries.frame, decision.count, decision.stored, next);
+      case 'after-fork':
+        throw new Problem('fork', 'this session forked: its recorder goes on in a new one', { next });
+      case 'overlap':
+        throw await this.conflicts.overlap(team, claim, entries, next);
+      default:
         throw new Problem(
           'gap',
-          `the vault holds ${String(held?.entries ?? 0)} entries of this session, the segment begins at ${String(claim.from)}`,
-          { next: held?.entries ?? 0 },
+          `the vault holds ${String(next)} entries of this session, the segment begins at ${String(claim.from)}`,
+          { next },
         );
-      case 'fork':
-        throw await this.conflicts.fork(
-          team,
-          claim,
-          entries.frame,
-          decision.count,
-          decision.stored,
-          held?.entries ?? 0,
-        );
-      case 'after-fork':
-        throw new Problem('fork', 'this session forked: its recorder goes on in a new one', {
-          next: held?.entries ?? 0,
-        });
-      case 'overlap':
-        throw await this.conflicts.overlap(team, claim, entries, held?.entries ?? 0);
     }
   }
 
@@ -224,10 +233,4 @@ class NotTaken extends Error {
   constructor(readonly outcome: 'moved' | 'revoked') {
     super(outcome);
   }
-}
-
-function countLines(bytes: Buffer): number {
-  let lines = 0;
-  for (let at = bytes.indexOf(10); at >= 0 && lines <= MAX_ENTRIES; at = bytes.indexOf(10, at + 1)) lines += 1;
-  return lines;
 }

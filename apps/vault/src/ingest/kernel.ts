@@ -1,11 +1,9 @@
-import { Injectable } from '@nestjs/common';
 import { createKernel, type LineKernel } from '@nd7/blake3';
 
 /**
- * The process's line kernel, for one user at a time: it is not re-entrant, and a walk waits in the middle for its signatures. Hashing is the
+ * A thread's line kernel, for one user at a time: it is not re-entrant, and a walk waits in the middle for its signatures. Hashing is the
  * processor's work, so taking turns costs nothing.
  */
-@Injectable()
 export class Kernel {
   private readonly kernel = createKernel();
   /** The end of the queue; written by `use` only. */
