@@ -9,7 +9,15 @@
  */
 export { prepare, PrepareError, type Prepared, type SessionInput } from './session.js';
 export type { Shown } from './view/build.js';
-export { launch, type Ended, type Launched, type LaunchFailure, type Proof, type Start } from './launch.js';
+export {
+  launch,
+  type Ended,
+  type Launched,
+  type LaunchFailure,
+  type Opened,
+  type Proof,
+  type Start,
+} from './launch.js';
 export { GrantError, type Widening } from './grant.js';
 export type { Answer, Front, Observed, ObservedEvent, Question } from './observe.js';
 export type { Learned } from './learned.js';
@@ -17,7 +25,7 @@ export { manifest, missing, type ManifestRow, type Status, type Supervised } fro
 export { adviceFor, namespaceRefusal, type Advice } from './advice.js';
 export { probeKernel, type KernelFacts } from './probe.js';
 export { findLauncher } from './locate.js';
-export { encodePlan, type Plan, type View } from './plan.js';
+export { encodePlan, type Listener, type Plan, type Route, type View } from './plan.js';
 export { callFilter } from './filter/filter.js';
 export { countsAsGitDir } from './view/scan.js';
 export { GitFiles } from './view/git-index.js';

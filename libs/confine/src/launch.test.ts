@@ -11,6 +11,7 @@ import {
   readlinkSync,
   writeFileSync,
 } from 'node:fs';
+import { Server } from 'node:net';
 import { join } from 'node:path';
 import type { Duplex } from 'node:stream';
 import { encodePlan } from './plan.js';
@@ -102,22 +103,40 @@ describe.each(USERS)('a session of %s', (_who, user) => {
     clean();
   });
 
-  it('is heard by its front on listeners of its own loopback', async () => {
+  it('is heard by its front on sockets of its own, and at addresses that are its own', async () => {
     const script = `
       const net = require('net');
-      const ask = (port) => new Promise((done) => net.connect(port, '127.0.0.1').on('data', (d) => done(String(d))).on('error', (e) => done(e.code)));
-      Promise.all([ask(3128), ask(3129), ask(3130)]).then((all) => console.log(all.join(' ')));`;
+      const ask = (port) => at("127.0.0.1", port);
+      const at = (host, port) => new Promise((done) => net.connect(port, host).on('data', (d) => done(String(d))).on('error', (e) => done(e.code)));
+      const say = () => new Promise((done) => { const s = require('dgram').createSocket('udp4'); s.on('message', (m) => { s.close(); done(String(m)); }).send('x', 53, '127.0.0.1'); });
+      const seen = Object.values(require('os').networkInterfaces()).flat().map((i) => i.address).filter((a) => a.startsWith('198.'));
+      Promise.all([ask(3128), ask(3129), ask(3130), at('198.19.7.9', 80), at('198.18.0.3', 5432), at('198.18.0.4', 5432), at('192.0.2.1', 80), ask(80), say()])
+        .then((all) => console.log(all.concat(seen).join(' ')));`;
     const session = machine.start([process.execPath, '-e', script.replaceAll(/\s+/g, ' ')], {
-      listeners: [3128, 3129],
+      listeners: [
+        { kind: 'stream', address: '127.0.0.1', port: 3128 },
+        { kind: 'stream', address: '127.0.0.1', port: 3129 },
+        { kind: 'stream', address: '0.0.0.0', port: 80 },
+        { kind: 'stream', address: '127.0.0.1', port: 80 },
+        { kind: 'stream', address: '198.18.0.3', port: 5432 },
+        { kind: 'datagrams', address: '127.0.0.1', port: 53 },
+      ],
+      routes: [{ address: '198.18.0.0', prefix: 15 }],
     });
     let said = '';
     session.process.stdout?.on('data', (bytes: Buffer) => (said += bytes.toString()));
     const listeners = await session.listeners;
-    for (const [port, server] of listeners) server.on('connection', (socket) => socket.end(`front-${port}`));
+    listeners.forEach((opened, i) => {
+      if (opened instanceof Server) opened.on('connection', (socket) => socket.end(`${i}-${socket.localAddress}`));
+      else opened.on('message', (_, { port, address }) => opened.send(`${i}-datagram`, port, address));
+    });
     expect(await session.ended).toMatchObject({ code: 0 });
-    for (const server of listeners.values()) server.close();
+    for (const server of listeners) server.close();
     session.prepared.clean();
-    expect(said).toBe('front-3128 front-3129 ECONNREFUSED\n');
+    expect(said.trim().split(' ')).toEqual([
+      ...['0-127.0.0.1', '1-127.0.0.1', 'ECONNREFUSED', '2-198.19.7.9', '4-198.18.0.3', 'ECONNREFUSED'],
+      ...['ENETUNREACH', '3-127.0.0.1', '5-datagram'],
+    ]);
   });
 
   it('passes exit codes, signals and what cannot be run on', async () => {

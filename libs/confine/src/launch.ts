@@ -1,4 +1,5 @@
 import { spawn, type ChildProcess, type IOType } from 'node:child_process';
+import { Socket as Datagrams } from 'node:dgram';
 import { Server } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { GrantError, type Widening } from './grant.js';
@@ -41,8 +42,8 @@ export interface Launched {
   /** Resolves when the program may run, with what was proved; undefined where it never came to that: see `ended`. Rejects with what `admit` threw. */
   started: Promise<Start | undefined>;
   ended: Promise<Ended>;
-  /** The plan's listeners, by port, as soon as they are all there; none where the session ended before. They are the caller's to close. */
-  listeners: Promise<Map<number, Server>>;
+  /** The plan's listeners in their order, as soon as they are all there; none where the session ended before. They are the caller's to close. */
+  listeners: Promise<Opened[]>;
   /**
    * Gives the living session something that lies outside of it, for every program of it at once. Rejects with `GrantError` where it cannot be
    * given, where the session has ended, and where it has no supervisor.
@@ -55,6 +56,9 @@ export interface Launched {
   /** The launcher's process. */
   process: ChildProcess;
 }
+
+/** A socket of the session, held outside. */
+export type Opened = Server | Datagrams;
 
 export interface LaunchOptions {
   /** The program's standard streams; this process's own by default. */
@@ -146,15 +150,20 @@ function ended(child: ChildProcess, pipe: Duplex, reports: Reports): Promise<End
   });
 }
 
-function listenersOf(child: ChildProcess, count: number, end: Promise<Ended>): Promise<Map<number, Server>> {
-  const found = new Map<number, Server>();
+function listenersOf(child: ChildProcess, count: number, end: Promise<Ended>): Promise<Opened[]> {
+  const found = new Map<number, Opened>();
   return new Promise((done) => {
-    if (count === 0) done(found);
-    child.on('message', (message: { listener?: number }, handle) => {
-      if (message.listener !== undefined && handle instanceof Server) found.set(message.listener, handle);
-      if (found.size === count) done(found);
+    if (count === 0) done([]);
+    child.on('message', ({ listener }: { listener?: number }, handle) => {
+      if (listener === undefined || !(handle instanceof Server || handle instanceof Datagrams)) return;
+      found.set(listener, handle);
+      if (found.size === count) done(Array.from({ length: count }, (_, i) => found.get(i) as Opened));
     });
-    void end.then(() => done(found));
+    void end.then(() => {
+      // Some that came before the session ended are nobody's.
+      if (found.size < count) for (const opened of found.values()) opened.close();
+      done([]);
+    });
   });
 }
 

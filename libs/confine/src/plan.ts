@@ -16,8 +16,10 @@ export interface Plan {
   /** In this order, each upon what the ones before it made. */
   view: readonly View[];
   rules: readonly Rule[];
-  /** Ports of the session's loopback whose listeners are handed to the front. */
-  listeners: readonly number[];
+  /** Sockets of the session that are handed to the front, at most 64. */
+  listeners: readonly Listener[];
+  /** IPv4 addresses that are the session's own besides its loopback's, at most 32. */
+  routes: readonly Route[];
   /** The table of masks and protected names that a supervisor holds; undefined: there is none, and the filter asks nobody. */
   names: Uint8Array | undefined;
   /** The supervisor tells what is read, run and connected to; only with one. */
@@ -34,6 +36,20 @@ export type View =
   | { kind: 'cover'; path: string }
   /** An empty file system in memory. `frozen`: once the rest of the view lies in it, it is read-only. */
   | { kind: 'scratch'; path: string; mode: number; mebibytes: number; frozen: boolean; noExec?: boolean };
+
+/** A socket inside that the front serves from outside. */
+export interface Listener {
+  kind: 'stream' | 'datagrams';
+  /** IPv4, four decimal numbers; `0.0.0.0`: every address of the session. */
+  address: string;
+  port: number;
+}
+
+/** All addresses that share the first `prefix` bits with this one, whose other bits are 0. */
+export interface Route {
+  address: string;
+  prefix: number;
+}
 
 /** A Landlock rule: the rights of LANDLOCK_ACCESS_FS_* that hold for everything beneath. */
 export interface Rule {
@@ -55,7 +71,7 @@ export const RIGHTS = {
 } as const;
 
 const MAGIC = 'nd7-plan';
-const VERSION = 3;
+const VERSION = 4;
 const RECORD = {
   flags: 1,
   landlock: 2,
@@ -68,6 +84,7 @@ const RECORD = {
   rights: 9,
   listen: 10,
   names: 11,
+  route: 13,
   writable: 16,
   show: 17,
   cover: 18,
@@ -104,7 +121,9 @@ export function encodePlan(plan: Plan): Uint8Array {
     record('canary', text(plan.selfTest.canary));
     record('outside', text(plan.selfTest.outside));
   }
-  for (const port of plan.listeners) record('listen', u32(port));
+  for (const { kind, address, port } of plan.listeners)
+    record('listen', u32(ipv4(address), port, kind === 'datagrams' ? 1 : 0));
+  for (const { address, prefix } of plan.routes) record('route', u32(ipv4(address), prefix));
   if (plan.names !== undefined) record('names', plan.names);
   for (const { path, rights } of plan.rules) record('rights', u32(rights, 0), text(path));
   for (const view of plan.view) {
@@ -124,6 +143,10 @@ function u32(...values: number[]): Buffer {
   const bytes = Buffer.alloc(4 * values.length);
   values.forEach((value, i) => bytes.writeUInt32LE(value, 4 * i));
   return bytes;
+}
+
+function ipv4(address: string): number {
+  return Buffer.from(address.split('.').map(Number)).readUInt32BE(0);
 }
 
 function text(value: string): Buffer {

@@ -173,6 +173,8 @@ export class Machine {
       userNamespace: true,
       isRoot: (user?.uid ?? process.geteuid?.()) === 0,
       listeners: [],
+      routes: [],
+      resolvesNames: false,
       variables: {},
       isFront: false,
       isObserved: this.isObserved,

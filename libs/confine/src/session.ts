@@ -18,7 +18,8 @@ import { environmentInside, type Ruleset } from '@nd7/policy';
 import { callFilter } from './filter/filter.js';
 import type { Architecture } from './filter/syscalls.js';
 import { encodeNames } from './names/table.js';
-import { RIGHTS, type Plan } from './plan.js';
+import { RIGHTS, type Listener, type Plan, type Route } from './plan.js';
+import { shownResolver } from './resolver.js';
 import { buildView, type Built, type Shown } from './view/build.js';
 
 export interface SessionInput {
@@ -38,9 +39,12 @@ export interface SessionInput {
   isObserved?: boolean;
   /** Whether that supervisor tells its front what is read, run and connected to. */
   learns?: boolean;
-  /** Ports of the session's loopback that the caller serves, and variables that say so inside, whatever the ruleset says of variables. */
-  listeners: readonly number[];
+  /** Sockets of the session that the caller serves, with the addresses that are its own for that, and variables that say so inside, whatever the ruleset says of variables. */
+  listeners: readonly Listener[];
+  routes: readonly Route[];
   variables: Readonly<Record<string, string>>;
+  /** Whether the caller answers for names at the session's loopback: programs are then told to ask there. */
+  resolvesNames: boolean;
   /** Whether the process that calls is what a shell waits for. */
   isFront: boolean;
 }
@@ -86,7 +90,8 @@ export function prepare(input: SessionInput): Prepared {
     );
   const made = layOut(ruleset, input.environment['PATH'] ?? '');
   mkdirSync(nd7Home, { recursive: true, mode: 0o700 });
-  const built = buildView(ruleset, [nd7Home], input.shows, input.isObserved);
+  const shows = [...(input.shows ?? []), ...(input.resolvesNames ? shownResolver(nd7Home) : [])];
+  const built = buildView(ruleset, [nd7Home], shows, input.isObserved);
   const cwd = realpathSync(input.cwd);
   if (built.stateOf(cwd) === 'hidden')
     throw new PrepareError(
@@ -106,6 +111,7 @@ export function prepare(input: SessionInput): Prepared {
     argv: input.argv,
     environment: { ...environmentInside(ruleset.environment, input.environment), ...input.variables },
     listeners: input.listeners,
+    routes: input.routes,
     filter: callFilter(architecture, { scoped, observed: input.isObserved === true, learns: input.learns === true }),
     view: built.view,
     // What an ordinary user may write there is about its own processes: gdb and browsers do.

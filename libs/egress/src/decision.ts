@@ -2,7 +2,14 @@ import type { HostFault, Source } from '@nd7/policy';
 import type { HelloFault } from './client-hello.js';
 
 /** How a program inside asked. */
-export type Via = 'connect' | 'http' | 'socks5' | 'endpoint' | 'loopback';
+export type Via =
+  | 'connect'
+  | 'http'
+  | 'socks5'
+  | 'endpoint'
+  | 'loopback'
+  | 'dns' // for the address of a name
+  | 'transparent'; // by connecting to that address, as if there were no proxy
 
 /** Why a request was refused or a tunnel cut; the words stand in the log, so they only grow. */
 export type RefusalReason =

@@ -2,7 +2,7 @@ import { createServer, request, type IncomingMessage, type Server, type ServerRe
 import type { Socket } from 'node:net';
 import { parseAuthority, parseHost } from '@nd7/policy';
 import { answerOf, answerText, TOKEN_WANTED } from './answer.js';
-import { Refusal } from './decision.js';
+import { Refusal, type Via } from './decision.js';
 import { exchange, requestFields } from './exchange.js';
 import type { Egress } from './proxy.js';
 import { readHost, readTarget, shown, shownHost, type Target } from './target.js';
@@ -13,6 +13,8 @@ const MAX_HEAD = 64 << 10;
 export class HttpFront {
   readonly #egress: Egress;
   readonly #server: Server;
+  /** What connections mean that have not been made to a proxy: requests on them say no host but in their Host field. */
+  readonly #meant = new WeakMap<Socket, Target>();
 
   constructor(egress: Egress) {
     this.#egress = egress;
@@ -31,8 +33,9 @@ export class HttpFront {
       .on('clientError', (error: NodeJS.ErrnoException, socket: Socket) => void this.#unreadable(error, socket));
   }
 
-  /** Takes a connection over. */
-  take(socket: Socket): void {
+  /** Takes a connection over; `meant` is what a program has connected to that knows of no proxy. */
+  take(socket: Socket, meant?: Target): void {
+    if (meant !== undefined) this.#meant.set(socket, meant);
     this.#server.emit('connection', socket);
   }
 
@@ -44,6 +47,11 @@ export class HttpFront {
   async #connect(asked: IncomingMessage, client: Socket, head: Buffer): Promise<void> {
     client.on('error', () => client.destroy());
     try {
+      const meant = this.#meant.get(client);
+      if (meant !== undefined) {
+        const refusal = new Refusal('bad-request', `the proxy is another: this connection is to ${meant.host}`);
+        throw await this.#egress.refused('transparent', { said: asked.url ?? '' }, refusal);
+      }
       if (!this.#isAdmitted(asked)) return void client.end(TOKEN_WANTED);
       if (head.length > 0) client.unshift(head);
       const target = await this.#read('connect', asked, () => connectTarget(asked));
@@ -57,13 +65,17 @@ export class HttpFront {
 
   async #forward(asked: IncomingMessage, answer: ServerResponse): Promise<void> {
     try {
-      if (!this.#isAdmitted(asked)) {
+      const meant = this.#meant.get(asked.socket);
+      if (meant === undefined && !this.#isAdmitted(asked)) {
         answer.writeHead(407, { 'proxy-authenticate': 'Basic realm="nd7"', connection: 'close' }).end();
         return;
       }
-      const { target, path } = await this.#read('http', asked, () => absoluteTarget(asked));
+      const via = meant === undefined ? 'http' : 'transparent';
+      const { target, path } = await this.#read(via, asked, () =>
+        meant === undefined ? absoluteTarget(asked) : originTarget(asked, meant),
+      );
       // A connection of its own for each request: it is never used for another authority.
-      const upstream = await this.#egress.dial(await this.#egress.admit('http', target));
+      const upstream = await this.#egress.dial(await this.#egress.admit(via, target));
       const authority = target.port === 80 ? shownHost(target) : `${shownHost(target)}:${String(target.port)}`;
       const headers = [...requestFields(asked, authority), 'Connection', 'close'];
       const sent = request({
@@ -91,7 +103,7 @@ export class HttpFront {
   }
 
   /** Reads what is asked for; what cannot be read is recorded as it was said. */
-  async #read<T>(via: 'connect' | 'http', asked: IncomingMessage, read: () => T): Promise<T> {
+  async #read<T>(via: Via, asked: IncomingMessage, read: () => T): Promise<T> {
     try {
       return read();
     } catch (error) {
@@ -145,6 +157,16 @@ function absoluteTarget(asked: IncomingMessage): { target: Target; path: string 
   const hosts = hostsOf(asked);
   if (hosts.length !== 1 || !isAuthority(hosts[0] as string, target, 80)) throw otherHost(target, hosts);
   return { target, path: path.startsWith('/') ? path : `/${path}` };
+}
+
+/** A request as a server gets it (RFC 9112 section 3.2.1), on a connection to that very host. */
+function originTarget(asked: IncomingMessage, meant: Target): { target: Target; path: string } {
+  const path = asked.url ?? '';
+  if (!path.startsWith('/') && path !== '*')
+    throw new Refusal('bad-request', `"${shown(path)}" is no path: this connection is to ${meant.host}`);
+  const hosts = hostsOf(asked);
+  if (hosts.length !== 1 || !isAuthority(hosts[0] as string, meant, 80)) throw otherHost(meant, hosts);
+  return { target: meant, path };
 }
 
 function hostsOf({ rawHeaders }: IncomingMessage): string[] {

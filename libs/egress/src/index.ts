@@ -9,6 +9,7 @@ export { Egress } from './proxy.js';
 export type { EgressOptions } from './proxy.js';
 export type { EgressDecision, RefusalReason, Via } from './decision.js';
 export type { ReadSecret } from './endpoint.js';
+export { POOL, type AddressPool } from './pool.js';
 export { readSecret } from './secret.js';
 export { readClientHello } from './client-hello.js';
 export type { Hello, HelloFault } from './client-hello.js';

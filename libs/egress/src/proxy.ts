@@ -1,14 +1,28 @@
 import { createHash, timingSafeEqual } from 'node:crypto';
 import { lookup } from 'node:dns/promises';
-import type { Server, Socket } from 'node:net';
+import { Server, type Socket } from 'node:net';
 import type { ConnectionOptions } from 'node:tls';
-import { decideHost, loopbackAddresses, portRule, type Credential, type NetworkRules } from '@nd7/policy';
+import type { Socket as Datagrams } from 'node:dgram';
+import {
+  decideHost,
+  decideName,
+  loopbackAddresses,
+  portRule,
+  type Credential,
+  type Host,
+  type HostDecision,
+  type NetworkRules,
+  type Source,
+} from '@nd7/policy';
 import { Refusal, Unreachable, type EgressDecision, type Via } from './decision.js';
 import { dial, directly, type Connect } from './dial.js';
 import { Endpoint, type ReadSecret } from './endpoint.js';
 import { HttpFront } from './http.js';
+import { NameServer } from './names.js';
+import { AddressPool } from './pool.js';
 import { answerSocks } from './socks.js';
-import { admit, readHost, shown, type Admitted, type Resolve, type Target } from './target.js';
+import { admit, readHost, shown, sourceOf, type Admitted, type Resolve, type Target } from './target.js';
+import { takeTransparent } from './transparent.js';
 import { awaitHello, join, nextBytes } from './tunnel.js';
 
 export interface EgressOptions {
@@ -36,8 +50,11 @@ const systemResolver: Resolve = async (name) =>
 export class Egress {
   readonly patienceMs: number;
   readonly token: string | undefined;
+  /** Which addresses inside stand for which names. */
+  readonly pool = new AddressPool();
   readonly #options: EgressOptions;
   readonly #http: HttpFront;
+  readonly #names = new NameServer(this);
   readonly #endpoints: Endpoint[] = [];
   readonly #open = new Set<Socket>();
   /** Connections towards servers, and what was admitted when they were opened. */
@@ -70,6 +87,17 @@ export class Egress {
       socket.pause();
       this.tunnel('loopback', socket, target, () => undefined).catch(() => socket.destroy());
     });
+  }
+
+  /** Serves the session's name server: what it is asked by datagrams and, on a listener, over TCP. */
+  serveNames(opened: Server | Datagrams): void {
+    if (!(opened instanceof Server)) return this.#names.serve(opened);
+    this.#accept(opened, (socket) => void this.#names.take(socket).catch(() => socket.destroy()));
+  }
+
+  /** Serves a listener inside to which programs connect that know of no proxy: at addresses of the pool, or at ones that the policy lists. */
+  serveTransparent(listener: Server): void {
+    this.#accept(listener, (socket) => void takeTransparent(this, this.#http, socket).catch(() => socket.destroy()));
   }
 
   /** Ends every connection; the listeners are the caller's to close. */
@@ -110,6 +138,36 @@ export class Egress {
     } catch (error) {
       throw error instanceof Refusal && error.reason !== 'unrecorded' ? await this.refused(via, target, error) : error;
     }
+  }
+
+  /** What the rules say of a host and port, without looking anything up. */
+  decide(target: Target): HostDecision {
+    return decideHost(this.#options.rules(), target, target.port);
+  }
+
+  /** Whether a host may be reached on some port. */
+  isNamed(host: Host): boolean {
+    return decideName(this.#options.rules(), host).allow;
+  }
+
+  /** The rule by which a name may be reached on some port. Throws a Refusal, of which nothing is recorded. */
+  sourceOf(target: Target): Source {
+    return sourceOf(target, this.#options.rules());
+  }
+
+  /** Records that a name was answered for, by a rule, or that it was not. Throws a Refusal where that cannot be. */
+  recordName(host: string, by: Source | Refusal): Promise<void> {
+    const isRefused = by instanceof Refusal;
+    const [reason, source] = isRefused ? [by.reason, by.source] : [null, by];
+    return this.#record({
+      via: 'dns',
+      host,
+      port: null,
+      verdict: isRefused ? 'deny' : 'allow',
+      reason,
+      source,
+      addresses: [],
+    });
   }
 
   /** Decides and looks up again what was admitted and recorded already: for one more connection to the same host. Throws a Refusal. */

@@ -1,6 +1,7 @@
 import { networkInterfaces } from 'node:os';
 import {
   decideHost,
+  decideName,
   loopbackAddresses,
   mayDial,
   parseAuthority,
@@ -56,6 +57,13 @@ export async function admit(target: Target, rules: NetworkRules, resolve: Resolv
   const addresses = target.kind === 'ip' ? [target.host] : await lookUp(target.host, resolve, source);
   checkAddresses(target, addresses, decision, source);
   return { target, addresses, raw: decision.raw, source };
+}
+
+/** The rule by which a host may be reached on some port. Throws a Refusal. */
+export function sourceOf(target: Target, rules: NetworkRules): Source {
+  const decision = decideName(rules, target);
+  if (!decision.allow || decision.rule === null) throw refusedByName(target, decision);
+  return decision.rule.source;
 }
 
 function loopbackGrant({ port }: Target, rules: NetworkRules): Source {

@@ -71,6 +71,21 @@ export function decideHost(network: Pick<NetworkRules, 'hosts' | 'bounds'>, host
   return { allow: true, rule, bound: null, raw, privateAddresses };
 }
 
+/**
+ * Whether a host may be reached on any port at all: the decision on the first one, else that on 443. A name is answered for by this, since
+ * who asks for one has not said a port.
+ */
+export function decideName(network: Pick<NetworkRules, 'hosts' | 'bounds'>, host: Host): HostDecision {
+  // What rules say changes at their edges only.
+  const rules = [...network.hosts, ...network.bounds.flatMap((bound) => bound.rules)];
+  const edges = rules
+    .filter((rule) => hostMatches(rule.host, host) || rule.host === '*')
+    .flatMap(({ ports: { from, to } }) => [from, to + 1])
+    .filter((port) => port <= 65_535);
+  const decisions = [443, ...edges].map((port) => decideHost(network, host, port));
+  return decisions.find(({ allow }) => allow) ?? (decisions[0] as HostDecision);
+}
+
 /** The most specific rule that means this host and port: the narrower host, then the fewer ports, then the denial. Null for none. */
 function nearestRule(rules: readonly HostRule[], host: Host, port: number): HostRule | null {
   let best: HostRule | null = null;

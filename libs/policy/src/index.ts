@@ -38,7 +38,17 @@ export type { CompileInput } from './parts.js';
 export type { Places } from './path.js';
 export { compile, rulesetHash } from './compile.js';
 export type { Note } from './compile.js';
-export { accessAt, decideHost, loopbackAddresses, maskAt, mayDial, nodeAt, portRule, writableRoots } from './decide.js';
+export {
+  accessAt,
+  decideHost,
+  decideName,
+  loopbackAddresses,
+  maskAt,
+  mayDial,
+  nodeAt,
+  portRule,
+  writableRoots,
+} from './decide.js';
 export type { Facts, HostDecision } from './decide.js';
 export { foldName, nameMatches } from './pattern.js';
 export { PACKAGE_FOLDERS } from './builtin/index.js';

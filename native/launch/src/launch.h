@@ -11,7 +11,7 @@
 /* --- plan.c: bytes to a plan. Touches nothing but memory. --------------------------------------------------- */
 
 #define PLAN_MAGIC "nd7-plan"
-#define PLAN_VERSION 3u
+#define PLAN_VERSION 4u
 #define PLAN_HEADER ((size_t)16)
 #define PLAN_MAX ((size_t)8 << 20)
 
@@ -50,6 +50,21 @@ struct plan_rule {
   uint64_t rights; /* Landlock's LANDLOCK_ACCESS_FS_*, the newest numbering */
 };
 
+/* A socket of the session that the front serves from outside. */
+struct plan_listener {
+  uint32_t address; /* IPv4 as a number; 0: every address of the session */
+  uint16_t port;
+  bool datagrams; /* UDP, not TCP */
+};
+#define LISTENERS_MAX ((size_t)64)
+
+/* IPv4 addresses that are the session's own besides those of its loopback device. */
+struct plan_route {
+  uint32_t address;
+  uint8_t prefix;
+};
+#define ROUTES_MAX ((size_t)32)
+
 /* All strings end by NUL inside the plan's bytes, which the caller keeps as long as the plan. */
 struct plan {
   uint32_t flags;
@@ -67,8 +82,10 @@ struct plan {
   const char *outside; /* a folder that is read-only inside; NULL: none */
   const unsigned char *names; /* the table of names; NULL: the session has no supervisor */
   size_t names_length;
-  uint16_t ports[16];  /* listeners on the session's loopback that are handed out on PLAN_CHANNEL */
-  size_t port_count;
+  struct plan_listener listeners[LISTENERS_MAX]; /* handed out on PLAN_CHANNEL */
+  size_t listener_count;
+  struct plan_route routes[ROUTES_MAX];
+  size_t route_count;
 };
 
 /* A socket on which Node takes handles from a child process; inherited where a plan has listeners. */
@@ -122,8 +139,13 @@ void namespaces_settle(uint32_t flags, uid_t uid, gid_t gid);
 
 /* --- listeners.c -------------------------------------------------------------------------------------------- */
 
-/* In init, once loopback is up: makes the plan's listeners and hands them out. */
+/* In init, once loopback is up and the routes are there: makes the plan's listeners and hands them out. */
 void listeners_hand_out(const struct plan *plan);
+
+/* --- routes.c ----------------------------------------------------------------------------------------------- */
+
+/* In init, once loopback is up: makes addresses the session's own. */
+void routes_make(const struct plan *plan);
 
 /* --- init.c ------------------------------------------------------------------------------------------------- */
 

@@ -99,11 +99,11 @@ int main(int argc, char **argv) {
   if (wrong != NULL) refuse_plan(wrong);
 
   const bool is_observed = plan.names != NULL;
-  if (plan.port_count > 0 && !is_channel(PLAN_CHANNEL)) fail("listeners", "there is no channel to hand them out on");
+  if (plan.listener_count > 0 && !is_channel(PLAN_CHANNEL)) fail("listeners", "there is no channel to hand them out on");
   if (is_observed && !is_channel(OBSERVE_CHANNEL)) fail("observe", "there is no channel to its front");
 
   refuse_folders();
-  close_others(fd, plan.port_count > 0, is_observed);
+  close_others(fd, plan.listener_count > 0, is_observed);
 
   struct targets targets = {0};
   struct attempt outside[ATTEMPTS] = {0};
@@ -120,7 +120,7 @@ int main(int argc, char **argv) {
     if (supervisor == 0) {
       close(life[0]);
       close(hand[1]);
-      if (plan.port_count > 0) close(PLAN_CHANNEL);
+      if (plan.listener_count > 0) close(PLAN_CHANNEL);
       observe_run(&plan, life[1], hand[0]);
     }
     close(life[1]);
@@ -142,6 +142,7 @@ int main(int argc, char **argv) {
     close(session.signals);
     if (is_observed) close(life[0]);
     namespaces_settle(plan.flags, uid, gid);
+    routes_make(&plan);
     listeners_hand_out(&plan);
     const struct inside inside = {.control = control[1], .gate = gate[1], .hand = hand[1]};
     init_run(&plan, &targets, &inside);
@@ -149,6 +150,6 @@ int main(int argc, char **argv) {
   close(control[1]);
   close(gate[1]);
   if (is_observed) close(hand[1]);
-  if (plan.port_count > 0) close(PLAN_CHANNEL);
+  if (plan.listener_count > 0) close(PLAN_CHANNEL);
   session_follow(&session);
 }

@@ -16,6 +16,7 @@ enum record {
   RIGHTS = 9,
   LISTEN = 10,
   NAMES = 11,
+  ROUTE = 13,
   WRITABLE = 16,
   SHOW = 17,
   COVER = 18,
@@ -131,8 +132,13 @@ static const char *take(struct plan *plan, struct counts *seen, uint32_t type, c
       return rule->rights == 0 ? "a rule grants nothing" : NULL;
     }
     case LISTEN:
-      if (length != 4 || u32(body) == 0 || u32(body) > 65535 || plan->port_count == sizeof plan->ports / sizeof *plan->ports) return "a listener has no port, or there are too many";
-      plan->ports[plan->port_count++] = (uint16_t)u32(body);
+      if (length != 12 || u32(body + 4) == 0 || u32(body + 4) > 65535 || u32(body + 8) > 1 || plan->listener_count == LISTENERS_MAX) return "a listener has no port, or there are too many";
+      plan->listeners[plan->listener_count++] = (struct plan_listener){.address = u32(body), .port = (uint16_t)u32(body + 4), .datagrams = u32(body + 8) == 1};
+      return NULL;
+    case ROUTE:
+      /* Nothing as wide as the default route: what is not named has no way anywhere. */
+      if (length != 8 || u32(body + 4) < 8 || u32(body + 4) > 32 || plan->route_count == ROUTES_MAX) return "a route is cut short or too wide, or there are too many";
+      plan->routes[plan->route_count++] = (struct plan_route){.address = u32(body), .prefix = (uint8_t)u32(body + 4)};
       return NULL;
     case NAMES:
       if (plan->names != NULL || length == 0) return "the table of names is empty or there twice";

@@ -72,10 +72,12 @@ static void make(struct buffer *plan) {
   for (uint32_t n = roll(12); n > 0; n--) {
     const char *path = some_path();
     unsigned char rule[64] = {(unsigned char)roll(3)};
-    const unsigned char port[] = {(unsigned char)roll(256), (unsigned char)roll(256), (unsigned char)(roll(8) == 0), 0};
-    switch (roll(8)) {
+    const unsigned char listener[] = {0, 0, 18, 198, (unsigned char)roll(256), (unsigned char)roll(256), (unsigned char)(roll(8) == 0), 0, (unsigned char)roll(3), 0, 0, 0};
+    const unsigned char route[] = {0, 0, 18, 198, (unsigned char)roll(40), 0, 0, 0};
+    switch (roll(9)) {
+      case 8: record(plan, 13, route, roll(8) == 0 ? 7 : 8); break;
       case 7: record(plan, 11, path, roll(8) == 0 ? 0 : strlen(path) + 1); break;
-      case 6: record(plan, 10, port, roll(8) == 0 ? 3 : 4); break;
+      case 6: record(plan, 10, listener, roll(8) == 0 ? 11 : 12); break;
       case 0: record(plan, 4, "-c\0x", roll(5)); break;
       case 1: record(plan, 5, "A=b\0", roll(5)); break;
       case 2: record(plan, 7 + roll(2), path, strlen(path) + 1); break;
@@ -108,9 +110,10 @@ static void judge(const struct plan *plan) {
     check(m->view != VIEW_SCRATCH || (m->mebibytes > 0 && m->mode <= 01777), "a scratch");
   }
   for (size_t i = 0; i < plan->rule_count; i++) check(plain(plan->rules[i].path) && plan->rules[i].rights != 0, "a rule");
-  for (size_t i = 0; i < plan->port_count; i++) check(plan->ports[i] != 0, "a port");
+  for (size_t i = 0; i < plan->listener_count; i++) check(plan->listeners[i].port != 0, "a port");
+  for (size_t i = 0; i < plan->route_count; i++) check(plan->routes[i].prefix >= 8 && plan->routes[i].prefix <= 32, "a route");
   check(plan->names == NULL || plan->names_length > 0, "an empty table");
-  check(plan->port_count <= 16, "too many ports");
+  check(plan->listener_count <= LISTENERS_MAX && plan->route_count <= ROUTES_MAX, "too many listeners or routes");
   for (size_t i = 0; plan->envp[i] != NULL; i++) check(strchr(plan->envp[i], '=') > plan->envp[i], "a variable");
 }
 

@@ -47,7 +47,7 @@ const record = (type: number, ...body: (Buffer | string)[]): Buffer => {
 const allow = Buffer.from([6, 0, 0, 0, 0, 0, 0xff, 0x7f]);
 /** The records of a plan that is whole: flags, Landlock, folder, program, filter. */
 const whole = [record(1, u32(0)), record(2, u32(1)), record(3, '/\0'), record(4, 'true\0'), record(6, allow)];
-const plan = (records: Buffer[], { version = 3, size = 0, magic = 'nd7-plan' } = {}): Buffer => {
+const plan = (records: Buffer[], { version = 4, size = 0, magic = 'nd7-plan' } = {}): Buffer => {
   const body = Buffer.concat(records);
   return Buffer.concat([Buffer.from(magic), u32(version, 16 + body.length + size), body]);
 };
@@ -98,9 +98,17 @@ describe.each(builds)('%s', (_name, launcher) => {
     ['a scratch without a size', plan([...whole, record(19, u32(0, 0o700, 0), '/a\0')]), 'no such mode or size'],
     ['a show without a source', plan([...whole, record(17, u32(0), '/a\0')]), 'plain absolute path'],
     ['a rule that grants nothing', plan([...whole, record(9, u32(0, 0), '/a\0')]), 'grants nothing'],
-    ['a listener on no port', plan([...whole, record(10, u32(0))]), 'no port'],
-    ['more listeners than it makes', plan([...whole, ...Array<Buffer>(17).fill(record(10, u32(80)))]), 'too many'],
-    ['listeners without a channel', plan([...whole, record(10, u32(80))]), 'no channel'],
+    ['a listener on no port', plan([...whole, record(10, u32(0, 0, 0))]), 'no port'],
+    ['a listener of a kind nobody knows', plan([...whole, record(10, u32(0, 80, 2))]), 'no port'],
+    [
+      'more listeners than it makes',
+      plan([...whole, ...Array<Buffer>(65).fill(record(10, u32(0, 80, 0)))]),
+      'too many',
+    ],
+    ['listeners without a channel', plan([...whole, record(10, u32(0, 80, 0))]), 'no channel'],
+    ['a route to everywhere', plan([...whole, record(13, u32(0, 0))]), 'too wide'],
+    ['a route of more bits than there are', plan([...whole, record(13, u32(0, 33))]), 'too wide'],
+    ['more routes than it makes', plan([...whole, ...Array<Buffer>(33).fill(record(13, u32(0, 8)))]), 'too many'],
     ['an empty table of names', plan([...whole, record(11)]), 'table of names'],
     ['a table of names twice', plan([...whole, record(11, 'x'), record(11, 'x')]), 'table of names'],
     ['a table without a channel', plan([...whole, record(11, 'x')]), 'no channel to its front'],

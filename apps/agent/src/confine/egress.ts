@@ -1,24 +1,42 @@
-import type { Server } from 'node:net';
-import { Egress, readSecret, type EgressDecision } from '@nd7/egress';
+import { Server } from 'node:net';
+import type { Listener, Opened, Route } from '@nd7/confine';
+import { Egress, readSecret, type EgressDecision, type EgressOptions } from '@nd7/egress';
 import type { Credential, NetworkRules, Ruleset } from '@nd7/policy';
 import { CliError } from '../cli/io.js';
+import { transparentWay } from './transparent.js';
 
 /** On the session's own loopback, where nothing else listens at the start. */
 const PROXY_PORT = 3128;
 /** A launch plan has no more. */
-const MAX_LISTENERS = 16;
+const MAX_LISTENERS = 64;
+/** Of them for ports of this machine's loopback. */
+const MAX_LOOPBACK = 16;
 /** What a client finds where its key would be: the real one is put on outside. */
 const PLACEHOLDER = 'held-outside-by-nd7';
 
-/** The way out of one session: which listeners it needs inside, what its programs are told of them, and who serves them. */
+/** The way out of one session: which sockets it needs inside, what its programs are told of them, and who serves them. */
 export interface WayOut {
-  ports: readonly number[];
+  listeners: readonly Listener[];
+  /** Addresses that are the session's own for programs that know of no proxy. */
+  routes: readonly Route[];
+  /** Whether names are answered inside. */
+  resolvesNames: boolean;
   /** Variables by which programs find the proxy, and clients the listeners that stand for their service. */
   environment: Readonly<Record<string, string>>;
-  serve(listeners: ReadonlyMap<number, Server>): void;
+  /** Takes the listeners, opened in their order. */
+  serve(opened: readonly Opened[]): void;
   /** Ends the connections to what the rules no longer let through; answers how many. */
   recheck(): number;
   close(): void;
+}
+
+/** Replaced where a test stands in for the internet. */
+export type Internet = Pick<EgressOptions, 'resolve' | 'connect' | 'tls'>;
+
+/** One socket inside, and what hears it. */
+interface Served {
+  at: Listener;
+  serve(opened: Opened): void;
 }
 
 /**
@@ -31,6 +49,7 @@ export function wayOut(
   environment: NodeJS.ProcessEnv,
   record: (decision: EgressDecision) => Promise<void>,
   rules: () => NetworkRules = () => ruleset.network,
+  internet: Internet = {},
 ): WayOut {
   const { network } = ruleset;
   const endpoints = network.credentials.map((credential, i) => ({
@@ -42,10 +61,26 @@ export function wayOut(
   const loopback = network.loopback
     .flatMap(({ from, to }) => Array.from({ length: Math.min(to - from + 1, MAX_LISTENERS) }, (_, i) => from + i))
     .filter((port, i, ports) => ports.indexOf(port) === i && !taken.includes(port))
-    .slice(0, MAX_LISTENERS - taken.length);
-  const egress = new Egress({ rules, record });
+    .slice(0, MAX_LOOPBACK);
+  const egress = new Egress({ rules, record, ...internet });
+  const served: Served[] = [
+    onLoopback(PROXY_PORT, (proxy) => egress.serve(proxy)),
+    ...endpoints.map(({ credential, port }) =>
+      onLoopback(port, (listener) =>
+        egress.serveEndpoint(listener, credential, () => readSecret(credential.from, environment)),
+      ),
+    ),
+    ...loopback.map((port) => onLoopback(port, (listener) => egress.serveLoopback(listener, port))),
+  ];
+  const way = transparentWay(network.hosts, egress.pool, MAX_LISTENERS - served.length - 2);
+  served.push(
+    ...way.names.map((at) => ({ at, serve: (opened: Opened) => egress.serveNames(opened) })),
+    ...way.connections.map((at) => onStream(at, (listener) => egress.serveTransparent(listener))),
+  );
   return {
-    ports: [PROXY_PORT, ...endpoints.map(({ port }) => port), ...loopback],
+    listeners: served.map(({ at }) => at),
+    routes: way.routes,
+    resolvesNames: true,
     environment: {
       ...proxyVariables(`127.0.0.1:${PROXY_PORT}`),
       ...Object.fromEntries(
@@ -55,22 +90,18 @@ export function wayOut(
         ]),
       ),
     },
-    serve: (listeners) => {
-      const proxy = listeners.get(PROXY_PORT);
-      if (proxy !== undefined) egress.serve(proxy);
-      for (const { credential, port } of endpoints) {
-        const listener = listeners.get(port);
-        if (listener !== undefined)
-          egress.serveEndpoint(listener, credential, () => readSecret(credential.from, environment));
-      }
-      for (const port of loopback) {
-        const listener = listeners.get(port);
-        if (listener !== undefined) egress.serveLoopback(listener, port);
-      }
-    },
+    serve: (opened) => opened.forEach((socket, i) => served[i]?.serve(socket)),
     recheck: () => egress.recheck(),
     close: () => egress.close(),
   };
+}
+
+function onLoopback(port: number, serve: (listener: Server) => void): Served {
+  return onStream({ kind: 'stream', address: '127.0.0.1', port }, serve);
+}
+
+function onStream(at: Listener, serve: (listener: Server) => void): Served {
+  return { at, serve: (opened) => (opened instanceof Server ? serve(opened) : undefined) };
 }
 
 function held(credential: Credential): Credential {

@@ -204,7 +204,7 @@ async function attempt(
   };
   const out = wayOut(ruleset, request.environment, answered, () => grants?.network ?? ruleset.network);
   grants?.reach(out);
-  request.learning?.listensOn(out.ports);
+  request.learning?.listensOn(out.listeners.flatMap(({ address, port }) => (address === '127.0.0.1' ? [port] : [])));
   const prepared = prepareSession(request, out, door, way);
   let end = (): void => undefined;
   const mediation = new Mediation(
@@ -236,7 +236,7 @@ async function attempt(
     });
     end = () => session.signal('SIGKILL');
     const release = passSignals(session.signal);
-    void session.listeners.then((listeners) => out.serve(listeners));
+    void session.listeners.then((opened) => out.serve(opened));
     try {
       const start = await session.started;
       const ended = await session.ended;
@@ -246,7 +246,7 @@ async function attempt(
     } finally {
       await session.ended;
       release();
-      for (const listener of (await session.listeners).values()) listener.close();
+      for (const listener of await session.listeners) listener.close();
     }
   } finally {
     out.close();
@@ -264,7 +264,9 @@ function prepareSession(
   try {
     const argv = door === undefined ? request.argv : (request.attachment?.argv ?? request.argv);
     const variables = { ...out.environment, ...door?.variables };
-    const own = { argv, listeners: out.ports, variables, shows: [...(door?.shows ?? []), ...(request.shows ?? [])] };
+    const { listeners, routes, resolvesNames } = out;
+    const shows = [...(door?.shows ?? []), ...(request.shows ?? [])];
+    const own = { argv, listeners, routes, resolvesNames, variables, shows };
     const learns = request.learning !== undefined;
     return prepare({ ...request, ...own, ...way, learns, isRoot: isRoot(), isFront: true });
   } catch (error) {

@@ -1,0 +1,42 @@
+import type { Socket } from 'node:net';
+import { parseHost } from '@nd7/policy';
+import type { HttpFront } from './http.js';
+import type { Egress } from './proxy.js';
+import { readHost, type Target } from './target.js';
+import { nextBytes } from './tunnel.js';
+
+const HANDSHAKE = 22;
+
+/**
+ * Takes a connection that a program inside has made to an address instead of asking the proxy: the address says which name is meant, and
+ * what holds for a tunnel to it holds here. Where the rule is not raw, TLS has to name that host, and plain HTTP has to ask for it.
+ */
+export async function takeTransparent(egress: Egress, http: HttpFront, socket: Socket): Promise<void> {
+  const target = targetOf(egress, socket);
+  // Nothing is meant by it: as where nothing listens.
+  if (target === undefined) return void socket.resetAndDestroy();
+  if (target.kind === 'name') socket.once('close', egress.pool.hold(target.host));
+  const { allow, raw } = egress.decide(target);
+  if (allow && !raw) {
+    const first = await nextBytes(socket, egress.patienceMs);
+    if (first === undefined) return void socket.destroy();
+    socket.unshift(first);
+    if (first[0] !== HANDSHAKE) return http.take(socket, target);
+  }
+  try {
+    await egress.tunnel('transparent', socket, target, () => undefined);
+  } catch {
+    // It has been accepted already: all that is left to say is that it is over.
+    socket.resetAndDestroy();
+  }
+}
+
+/** Of addresses outside the pool those mean themselves that the session has a route for, since the policy lists them. */
+function targetOf(egress: Egress, { localAddress, localPort }: Socket): Target | undefined {
+  if (localAddress === undefined || localPort === undefined) return undefined;
+  const name = egress.pool.nameOf(localAddress);
+  if (name !== undefined) return readHost(name, localPort);
+  const address = parseHost(localAddress);
+  if ('fault' in address || address.kind !== 'ip' || !egress.isNamed(address)) return undefined;
+  return { ...address, port: localPort };
+}
