@@ -9,15 +9,8 @@
  */
 export { prepare, PrepareError, type Prepared, type SessionInput } from './session.js';
 export type { Shown } from './view/build.js';
-export {
-  launch,
-  type Ended,
-  type Launched,
-  type LaunchFailure,
-  type Opened,
-  type Proof,
-  type Start,
-} from './launch.js';
+export { launch, type Ended, type Launched, type LaunchFailure, type Proof, type Start } from './launch.js';
+export type { Opened } from './channel.js';
 export { GrantError, type Widening } from './grant.js';
 export type { Answer, Front, Observed, ObservedEvent, Question } from './observe.js';
 export type { Learned } from './learned.js';

@@ -13,7 +13,8 @@ import {
 } from 'node:fs';
 import { Server } from 'node:net';
 import { join } from 'node:path';
-import type { Duplex } from 'node:stream';
+import type { Duplex, Readable } from 'node:stream';
+import { text } from 'node:stream/consumers';
 import { encodePlan } from './plan.js';
 import { buildLaunchers, isAlive, Machine, until, USERS } from './session.fixture.js';
 
@@ -137,6 +138,20 @@ describe.each(USERS)('a session of %s', (_who, user) => {
       ...['0-127.0.0.1', '1-127.0.0.1', 'ECONNREFUSED', '2-198.19.7.9', '4-198.18.0.3', 'ECONNREFUSED'],
       ...['ENETUNREACH', '3-127.0.0.1', '5-datagram'],
     ]);
+  });
+
+  it('connects to servers inside as its front asks, and tells where nobody listens', async () => {
+    const script =
+      "require('net').createServer((s) => s.end('inside')).listen(4000, '127.0.0.1', () => console.log('listening'))";
+    const session = machine.start([process.execPath, '-e', script], { connects: true });
+    await once(session.process.stdout as Readable, 'data');
+    const ask = async (port: number): Promise<string> => text(await session.connect(port));
+    expect(await Promise.all([1, 2, 3, 4].map(() => ask(4000)))).toEqual(Array<string>(4).fill('inside'));
+    await expect(ask(4001)).rejects.toMatchObject({ code: 'ECONNREFUSED' });
+    session.signal('SIGKILL');
+    await session.ended;
+    await expect(ask(4000)).rejects.toMatchObject({ code: 'ECONNRESET' });
+    session.prepared.clean();
   });
 
   it('passes exit codes, signals and what cannot be run on', async () => {

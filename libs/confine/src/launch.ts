@@ -1,7 +1,7 @@
 import { spawn, type ChildProcess, type IOType } from 'node:child_process';
-import { Socket as Datagrams } from 'node:dgram';
-import { Server } from 'node:net';
+import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
+import { Channel, type Opened } from './channel.js';
 import { GrantError, type Widening } from './grant.js';
 import type { Supervised } from './manifest.js';
 import { Supervision, type Front } from './observe.js';
@@ -44,6 +44,8 @@ export interface Launched {
   ended: Promise<Ended>;
   /** The plan's listeners in their order, as soon as they are all there; none where the session ended before. They are the caller's to close. */
   listeners: Promise<Opened[]>;
+  /** Connects to a server inside, where the plan has it so. Rejects with an error of the kernel's `code`. */
+  connect(port: number): Promise<Socket>;
   /**
    * Gives the living session something that lies outside of it, for every program of it at once. Rejects with `GrantError` where it cannot be
    * given, where the session has ended, and where it has no supervisor.
@@ -56,9 +58,6 @@ export interface Launched {
   /** The launcher's process. */
   process: ChildProcess;
 }
-
-/** A socket of the session, held outside. */
-export type Opened = Server | Datagrams;
 
 export interface LaunchOptions {
   /** The program's standard streams; this process's own by default. */
@@ -85,7 +84,7 @@ export function launch(launcher: string, plan: Plan, options: LaunchOptions = {}
       stdout,
       stderr,
       'pipe',
-      plan.listeners.length > 0 ? 'ipc' : 'ignore',
+      plan.listeners.length > 0 || plan.connects ? 'ipc' : 'ignore',
       plan.names === undefined ? 'ignore' : 'pipe',
     ],
     env: {},
@@ -105,10 +104,12 @@ export function launch(launcher: string, plan: Plan, options: LaunchOptions = {}
   pipe.on('error', () => undefined);
   pipe.write(encodePlan(plan));
   const end = ended(child, pipe, reports).finally(() => start(undefined));
+  const channel = new Channel(child, plan.listeners.length, end);
   return {
     started: ready.then((value) => value && admitted(value, pipe, options)),
     ended: end,
-    listeners: listenersOf(child, plan.listeners.length, end),
+    listeners: channel.listeners,
+    connect: (port) => channel.connect(port),
     widen: (widening) => supervision?.widen(widening) ?? unsupervised(),
     narrow: (id) => supervision?.narrow(id) ?? unsupervised(),
     signal: (name) => void child.kill(name),
@@ -147,23 +148,6 @@ function ended(child: ChildProcess, pipe: Duplex, reports: Reports): Promise<End
       });
     });
     child.once('close', (code, signal) => done({ code, signal, failure: reports.failure }));
-  });
-}
-
-function listenersOf(child: ChildProcess, count: number, end: Promise<Ended>): Promise<Opened[]> {
-  const found = new Map<number, Opened>();
-  return new Promise((done) => {
-    if (count === 0) done([]);
-    child.on('message', ({ listener }: { listener?: number }, handle) => {
-      if (listener === undefined || !(handle instanceof Server || handle instanceof Datagrams)) return;
-      found.set(listener, handle);
-      if (found.size === count) done(Array.from({ length: count }, (_, i) => found.get(i) as Opened));
-    });
-    void end.then(() => {
-      // Some that came before the session ended are nobody's.
-      if (found.size < count) for (const opened of found.values()) opened.close();
-      done([]);
-    });
   });
 }
 

@@ -18,6 +18,8 @@ export interface Plan {
   rules: readonly Rule[];
   /** Sockets of the session that are handed to the front, at most 64. */
   listeners: readonly Listener[];
+  /** The front is given connections to servers inside, as it asks for them. */
+  connects: boolean;
   /** IPv4 addresses that are the session's own besides its loopback's, at most 32. */
   routes: readonly Route[];
   /** The table of masks and protected names that a supervisor holds; undefined: there is none, and the filter asks nobody. */
@@ -90,7 +92,7 @@ const RECORD = {
   cover: 18,
   scratch: 19,
 } as const;
-const FLAG = { userNamespace: 1, writableProc: 2, stopFront: 4, selfTest: 8, learns: 64 } as const;
+const FLAG = { userNamespace: 1, writableProc: 2, stopFront: 4, selfTest: 8, learns: 64, connects: 256 } as const;
 const ATTRIBUTE = { noExec: 1, frozen: 2 } as const;
 
 /** The bytes of a plan. Throws RangeError for a string with a NUL in it: it would end there. */
@@ -110,7 +112,8 @@ export function encodePlan(plan: Plan): Uint8Array {
     (plan.writableProc ? FLAG.writableProc : 0) |
     (plan.stopFront ? FLAG.stopFront : 0) |
     (plan.selfTest === undefined ? 0 : FLAG.selfTest) |
-    (plan.learns ? FLAG.learns : 0);
+    (plan.learns ? FLAG.learns : 0) |
+    (plan.connects ? FLAG.connects : 0);
   record('flags', u32(flags));
   record('landlock', u32(plan.landlock));
   record('cwd', text(plan.cwd));

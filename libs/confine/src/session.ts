@@ -42,6 +42,8 @@ export interface SessionInput {
   /** Sockets of the session that the caller serves, with the addresses that are its own for that, and variables that say so inside, whatever the ruleset says of variables. */
   listeners: readonly Listener[];
   routes: readonly Route[];
+  /** Whether the caller connects to servers inside. */
+  connects?: boolean;
   variables: Readonly<Record<string, string>>;
   /** Whether the caller answers for names at the session's loopback: programs are then told to ask there. */
   resolvesNames: boolean;
@@ -112,6 +114,7 @@ export function prepare(input: SessionInput): Prepared {
     environment: { ...environmentInside(ruleset.environment, input.environment), ...input.variables },
     listeners: input.listeners,
     routes: input.routes,
+    connects: input.connects === true,
     filter: callFilter(architecture, { scoped, observed: input.isObserved === true, learns: input.learns === true }),
     view: built.view,
     // What an ordinary user may write there is about its own processes: gdb and browsers do.

@@ -11,5 +11,6 @@ export type { EgressDecision, RefusalReason, Via } from './decision.js';
 export type { ReadSecret } from './endpoint.js';
 export { POOL, type AddressPool } from './pool.js';
 export { readSecret } from './secret.js';
+export { join } from './tunnel.js';
 export { readClientHello } from './client-hello.js';
 export type { Hello, HelloFault } from './client-hello.js';

@@ -20,9 +20,10 @@ enum plan_flag {
   PLAN_PROC_WRITE = 2,  /* /proc stays writable: only for users whom the kernel refuses /proc/sys anyway */
   PLAN_STOP_FRONT = 4,  /* the parent process is the front: it stops and ends together with this program */
   PLAN_SELFTEST = 8,    /* attack the boundary from inside before the program starts */
+  PLAN_CONNECT = 256,   /* the front is given connections to servers inside, as it asks for them */
   PLAN_LEARN = 64,      /* the supervisor tells the front what the session reads, runs and connects to */
 };
-#define PLAN_FLAGS (15u | PLAN_LEARN)
+#define PLAN_FLAGS (15u | PLAN_LEARN | PLAN_CONNECT)
 
 enum plan_view {
   VIEW_WRITABLE, /* what lay at the path at the start is put there again, writable; it cannot be renamed */
@@ -141,6 +142,20 @@ void namespaces_settle(uint32_t flags, uid_t uid, gid_t gid);
 
 /* In init, once loopback is up and the routes are there: makes the plan's listeners and hands them out. */
 void listeners_hand_out(const struct plan *plan);
+
+/* --- channel-node.c ----------------------------------------------------------------------------------------- */
+
+/* Gives the front a descriptor, which is closed here: of a type that Node knows, with a word and a number that say which it is. */
+void channel_hand(const char *type, const char *word, uint32_t number, int fd);
+/* Tells the front of a number without one: {"WORD":NUMBER,"error":ERRNO}. */
+void channel_say(const char *word, uint32_t number, int error);
+
+/* --- connector.c -------------------------------------------------------------------------------------------- */
+
+/* In init: gives the connector the namespaces that it enters. */
+void connector_hand(const struct plan *plan, int entry);
+/* A child of the launcher: connects to servers inside as the front asks on PLAN_CHANNEL, until front or launcher are gone. */
+_Noreturn void connector_run(int entry, pid_t launcher);
 
 /* --- routes.c ----------------------------------------------------------------------------------------------- */
 

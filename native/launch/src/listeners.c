@@ -2,10 +2,7 @@
 #define _GNU_SOURCE
 #include "launch.h"
 
-#include <errno.h>
 #include <netinet/in.h>
-#include <stdio.h>
-#include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -21,25 +18,8 @@ static int listen_on(const struct plan_listener *listener) {
   return fd;
 }
 
-/* One message of Node's channel between processes: a line of JSON, and the descriptor with it. */
 static void hand_out(const struct plan_listener *made, size_t number) {
-  char line[112];
-  const char *type = made->datagrams ? "dgram.Socket\",\"dgramType\":\"udp4" : "net.Server";
-  const int length = snprintf(line, sizeof line, "{\"cmd\":\"NODE_HANDLE\",\"type\":\"%s\",\"msg\":{\"listener\":%zu}}\n", type, number);
-  const int listener = listen_on(made);
-  union {
-    struct cmsghdr header;
-    char bytes[CMSG_SPACE(sizeof(int))];
-  } control = {0};
-  struct iovec part = {.iov_base = line, .iov_len = (size_t)length};
-  struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof control};
-  struct cmsghdr *header = CMSG_FIRSTHDR(&message);
-  header->cmsg_level = SOL_SOCKET;
-  header->cmsg_type = SCM_RIGHTS;
-  header->cmsg_len = CMSG_LEN(sizeof(int));
-  memcpy(CMSG_DATA(header), &listener, sizeof listener);
-  if (sendmsg(PLAN_CHANNEL, &message, MSG_NOSIGNAL) != (ssize_t)length) fail("listeners", "hand-over");
-  close(listener);
+  channel_hand(made->datagrams ? "dgram.Socket\",\"dgramType\":\"udp4" : "net.Server", "listener", (uint32_t)number, listen_on(made));
 }
 
 void listeners_hand_out(const struct plan *plan) {

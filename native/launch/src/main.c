@@ -99,11 +99,12 @@ int main(int argc, char **argv) {
   if (wrong != NULL) refuse_plan(wrong);
 
   const bool is_observed = plan.names != NULL;
-  if (plan.listener_count > 0 && !is_channel(PLAN_CHANNEL)) fail("listeners", "there is no channel to hand them out on");
+  const bool connects = (plan.flags & PLAN_CONNECT) != 0, has_channel = plan.listener_count > 0 || connects;
+  if (has_channel && !is_channel(PLAN_CHANNEL)) fail("listeners", "there is no channel to hand them out on");
   if (is_observed && !is_channel(OBSERVE_CHANNEL)) fail("observe", "there is no channel to its front");
 
   refuse_folders();
-  close_others(fd, plan.listener_count > 0, is_observed);
+  close_others(fd, has_channel, is_observed);
 
   struct targets targets = {0};
   struct attempt outside[ATTEMPTS] = {0};
@@ -111,7 +112,7 @@ int main(int argc, char **argv) {
     targets_open(&targets, &plan);
     selftest_control(&targets, outside);
   }
-  int control[2], gate[2], life[2] = {-1, -1}, hand[2] = {-1, -1};
+  int control[2], gate[2], life[2] = {-1, -1}, hand[2] = {-1, -1}, entry[2] = {-1, -1};
   if (is_observed) {
     pair(life);
     pair(hand);
@@ -120,12 +121,19 @@ int main(int argc, char **argv) {
     if (supervisor == 0) {
       close(life[0]);
       close(hand[1]);
-      if (plan.listener_count > 0) close(PLAN_CHANNEL);
+      if (has_channel) close(PLAN_CHANNEL);
       observe_run(&plan, life[1], hand[0]);
     }
     close(life[1]);
     close(hand[0]);
     close(OBSERVE_CHANNEL);
+  }
+  if (connects) {
+    pair(entry);
+    const pid_t launcher = getpid(), connector = fork();
+    if (connector < 0) fail("listeners", "fork");
+    if (connector == 0) connector_run(entry[0], launcher);
+    close(entry[0]);
   }
   pair(control);
   pair(gate);
@@ -144,12 +152,14 @@ int main(int argc, char **argv) {
     namespaces_settle(plan.flags, uid, gid);
     routes_make(&plan);
     listeners_hand_out(&plan);
+    if (connects) connector_hand(&plan, entry[1]);
     const struct inside inside = {.control = control[1], .gate = gate[1], .hand = hand[1]};
     init_run(&plan, &targets, &inside);
   }
   close(control[1]);
   close(gate[1]);
   if (is_observed) close(hand[1]);
-  if (plan.listener_count > 0) close(PLAN_CHANNEL);
+  if (connects) close(entry[1]);
+  if (has_channel) close(PLAN_CHANNEL);
   session_follow(&session);
 }

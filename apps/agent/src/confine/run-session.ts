@@ -23,6 +23,7 @@ import type { Attachment } from './attach.js';
 import { Door } from './door.js';
 import { wayOut, type WayOut } from './egress.js';
 import { hiddenProgram } from './hidden-program.js';
+import { Ingress } from './ingress.js';
 import { RefusedHosts } from './hosts.js';
 import type { Learning } from './learning.js';
 import { Mediation, type Tally } from './mediate.js';
@@ -206,6 +207,7 @@ async function attempt(
   grants?.reach(out);
   request.learning?.listensOn(out.listeners.flatMap(({ address, port }) => (address === '127.0.0.1' ? [port] : [])));
   const prepared = prepareSession(request, out, door, way);
+  let ingress: Ingress | undefined;
   let end = (): void => undefined;
   const mediation = new Mediation(
     ruleset,
@@ -217,6 +219,9 @@ async function attempt(
   );
   try {
     refuseMissing(ruleset, manifest(ruleset, prepared.built, [], way.isObserved ? SUPERVISED : undefined));
+    ingress = await Ingress.open(ruleset.network, out.listeners, (reached) =>
+      record.note('ingress', { ...reached, verdict: 'allow' }, 'that a server inside was reached', 'decision:ingress'),
+    );
     // Node makes a pipe non-blocking for all who share it when it first opens it; spawning makes those blocking that it hands on.
     void process.stderr;
     const session = launch(launcher, prepared.plan, {
@@ -237,6 +242,7 @@ async function attempt(
     end = () => session.signal('SIGKILL');
     const release = passSignals(session.signal);
     void session.listeners.then((opened) => out.serve(opened));
+    ingress.reach(session.connect);
     try {
       const start = await session.started;
       const ended = await session.ended;
@@ -249,6 +255,7 @@ async function attempt(
       for (const listener of await session.listeners) listener.close();
     }
   } finally {
+    ingress?.close();
     out.close();
     prepared.clean();
     if (door?.hasOthers === false) prepared.removeEmptyFolders();
@@ -266,7 +273,8 @@ function prepareSession(
     const variables = { ...out.environment, ...door?.variables };
     const { listeners, routes, resolvesNames } = out;
     const shows = [...(door?.shows ?? []), ...(request.shows ?? [])];
-    const own = { argv, listeners, routes, resolvesNames, variables, shows };
+    const connects = request.ruleset.network.listen.length > 0;
+    const own = { argv, connects, listeners, routes, resolvesNames, variables, shows };
     const learns = request.learning !== undefined;
     return prepare({ ...request, ...own, ...way, learns, isRoot: isRoot(), isFront: true });
   } catch (error) {
