@@ -62,6 +62,25 @@ describe.each(USERS)('a living session of %s', (_who, user) => {
     expect(await living.narrow(1)).toBe(ENOENT);
   });
 
+  it('lets a file be saved as programs do: written beside its name first, and renamed to it; no other name beside it is', async () => {
+    living = await Living.of(machine);
+    const path = join(machine.home, 'seen/file');
+    const save = (draft: string): string => `echo ${draft} > ${path}${draft} && mv ${path}${draft} ${path}`;
+    expect(await living.widen(1, 'write', path)).toBe(0);
+    for (const draft of ['.tmp.42.0f3a', '.tmp.1-2']) {
+      await living.say(save(draft));
+      expect(readFileSync(path, 'utf8')).toBe(`${draft}\n`);
+    }
+    for (const draft of ['.tmp', '.tmp.', '.tmp.x', '.tmp.1/x', '.tmp.sh', 'tmp.1', `.tmp.${'1'.repeat(50)}`, '.bak'])
+      expect([draft, await living.say(save(draft))]).toEqual([
+        draft,
+        expect.stringMatching(/Read-only|denied|No such|nonexistent/i),
+      ]);
+    await living.narrow(1);
+    expect(await living.say(save('.tmp.42.0f3a'))).toMatch(/Read-only|denied/i);
+    expect(readFileSync(path, 'utf8')).toBe('.tmp.1-2\n');
+  });
+
   it('reads a folder with all below it, but not what is masked or a socket in it', async () => {
     living = await Living.of(machine);
     const hidden = join(machine.home, 'hidden');

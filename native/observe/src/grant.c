@@ -46,12 +46,23 @@ static struct grant *with_id(uint32_t id) {
   return NULL;
 }
 
+/* What programs that save a file at once write first and rename to it: `<name>.tmp.` and what makes it one of many (digits, hex, dots), beside the name. */
+static bool is_draft_of(const char *path, size_t length, const struct grant *g) {
+  static const char MARK[] = ".tmp.";
+  const size_t head = g->length + sizeof MARK - 1;
+  if (length <= head || length > head + 40 || memcmp(path, g->path, g->length) != 0 || memcmp(path + g->length, MARK, sizeof MARK - 1) != 0) return false;
+  for (size_t i = head; i < length; i++)
+    if (strchr("0123456789abcdef.-", path[i]) == NULL) return false;
+  return true;
+}
+
 /* The grant to write that names most of the path. */
 static const struct grant *writable_at(const char *path, size_t length) {
   const struct grant *best = NULL;
   for (size_t i = 0; i < count; i++) {
     const struct grant *g = &grants[i];
-    if (g->what != GRANT_WRITE || !is_at_or_below(path, length, g->path, g->length) || (!g->below && length != g->length)) continue;
+    const bool is_named = is_at_or_below(path, length, g->path, g->length) && (g->below || length == g->length);
+    if (g->what != GRANT_WRITE || !(is_named || (!g->below && is_draft_of(path, length, g)))) continue;
     if (best == NULL || g->length > best->length) best = g;
   }
   return best;

@@ -30,7 +30,11 @@ export function register(program: Command, io: Io): void {
     .argument('<right>', 'read, write, net or socket; or the id of a request: r3')
     .argument('[what...]', 'paths; hosts (example.com, example.com:8443); ssh-agent, docker or the path of a socket')
     .option('--session <id>', 'which session, where the folder you are in does not say')
-    .option('--for <time>', 'how long: call (the agent’s next tool call to end), 90s, 10m, 2h, session', 'session')
+    .option(
+      '--for <time>',
+      'how long: call (to the end of the agent’s next tool call), 90s, 10m, 2h, session',
+      'session',
+    )
     .option('--below', 'of a folder: with all that is in it')
     .option('--raw', 'of a host: any protocol, not TLS for that name alone')
     .option('--yes', 'without being asked about what is risky')
@@ -61,6 +65,8 @@ async function allow(right: string, what: string[], options: AllowOptions, io: I
   const wanted = isRequest ? [await requested(found, right)] : named;
   const question = { wanted, for: options.for, request: isRequest ? right : null };
   const ask = (yes: boolean): Promise<Partial<Changed>> => askSession(found, 'allow', { ...question, yes });
+  const astray = await linksIn(io, right, what, named);
+  if (astray.length > 0 && options.yes !== true) await confirmed(astray, io);
   let done = await ask(options.yes === true);
   if (done.grants === undefined) {
     await confirmed(done.risks ?? [], io);
@@ -72,6 +78,15 @@ async function allow(right: string, what: string[], options: AllowOptions, io: I
 async function wantedOf(io: Io, right: string, what: string[], options: AllowOptions): Promise<Wanted[]> {
   const { typedWanted } = await import('../grants/typed.js');
   return what.map((one) => typedWanted(io, right, one, options));
+}
+
+/** Links that may be the session’s own work. */
+async function linksIn(io: Io, right: string, what: string[], wanted: readonly Wanted[]): Promise<string[]> {
+  const { ledAstray } = await import('../grants/typed.js');
+  return wanted.flatMap(({ what: real }, i) => {
+    const said = ledAstray(io, right, what[i] as string);
+    return said === undefined ? [] : [`${said} leads by a link to ${real}: who made the link chose that`];
+  });
 }
 
 /** What a request asks for: the smallest that would do. */

@@ -1,7 +1,8 @@
 // `nd7 allow`, `deny`, `revoke` and `grants` as a person types them while sessions live.
 import { once } from 'node:events';
-import { existsSync, mkdirSync, readdirSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { createServer, type Server } from 'node:http';
+import { createServer as createSocket } from 'node:net';
 import { join } from 'node:path';
 import { until } from '../testing/recorder.fixture.js';
 import { Desk, type Session } from '../grants/living.fixture.js';
@@ -29,6 +30,10 @@ interface Listed {
     grants: { id: string; state: string; uses: number; by: { user: string; pid: number } }[];
     denials: unknown[];
   }[];
+}
+
+interface Asked {
+  sessions: { requests: { id: string; type: string; state: string }[] }[];
 }
 
 canConfine('a living session', () => {
@@ -162,6 +167,150 @@ canConfine('a living session', () => {
     expect(said).toContain('nd7: granted in this session: net a.test:443; net b.test:8443');
     expect(said).toContain('"network":{"allow":["a.test:443","b.test:8443"]}');
     expect(said).not.toContain('"nd7"');
+  });
+});
+
+canConfine('paths and sockets of a living session', () => {
+  const text = (path: string): string => JSON.stringify(path);
+  beforeEach(() => {
+    desk.end();
+    desk = new Desk(false);
+    mkdirSync(join(desk.user, '.ssh'));
+    mkdirSync(join(desk.user, 'out'));
+    writeFileSync(join(desk.user, '.ssh/config.d'), 'SECRET');
+    writeFileSync(join(desk.user, 'out/there'), 'OLD');
+  });
+
+  it('a file outside is made and written while that is granted, for every program, and the disk outside has it', async () => {
+    const session = await desk.session();
+    const path = join(desk.user, 'out/new');
+    const write = (what = path) => session.do(`fs.writeFileSync(${text(what)}, 'NEW')`);
+    expect(await write()).toBe('EROFS');
+    const { grants } = desk.json<{ grants: { id: string }[] }>(['allow', 'write', path]);
+    expect(await write()).toBeNull();
+    expect([readFileSync(path, 'utf8'), await write(join(desk.user, 'out/other'))]).toEqual(['NEW', 'EROFS']);
+    expect(await session.do(`run('sh', '-c', 'echo more >> ${path}').status`)).toBe(0);
+    const [listed] = desk.json<Listed>(['grants']).sessions;
+    expect(listed?.grants[0]?.uses).toBeGreaterThanOrEqual(2);
+    expect(desk.nd7(['why', '--session', '--write', path]).stdout).toMatch(/^allowed .*\n.*grant/);
+    expect(desk.nd7(['revoke', grants[0]?.id ?? '']).stdout).toContain('stay open until they close them');
+    expect(await write()).toBe('EROFS');
+    expect(readFileSync(path, 'utf8')).toBe('NEWmore\n');
+    const [run = ''] = desk.runs();
+    const done = desk.entries(run).filter(({ source, data }) => source === 'decision:names' && data['path'] === path);
+    expect(done[0]?.data).toMatchObject({ verdict: 'record', grant: 1 });
+    await session.end();
+    expect(desk.nd7(['verify', run]).status).toBe(0);
+  });
+
+  it('a secret is read with a yes, and hidden again; a descriptor that was opened survives', async () => {
+    const session = await desk.session();
+    const path = join(desk.user, '.ssh/config.d');
+    const read = () => session.do(`fs.readFileSync(${text(path)}, 'utf8')`);
+    expect(await read()).toMatch(/ENOENT|EACCES/);
+    expect(desk.nd7(['allow', 'read', path])).toMatchObject({
+      status: 2,
+      stderr: expect.stringContaining('among the secrets') as string,
+    });
+    expect(await read()).toMatch(/ENOENT|EACCES/);
+    expect(desk.nd7(['allow', '--yes', 'read', path]).status).toBe(0);
+    expect([await read(), await session.do(`globalThis.fd = fs.openSync(${text(path)})`)]).toEqual([
+      'SECRET',
+      expect.any(Number),
+    ]);
+    expect(await session.do(`fs.writeFileSync(${text(path)}, '')`)).toMatch(/EROFS|EACCES/);
+    desk.nd7(['revoke', '--all']);
+    expect(await read()).toMatch(/ENOENT|EACCES/);
+    expect(await session.do("fs.readFileSync(fd, 'utf8')")).toBe('SECRET');
+  });
+
+  it('a folder is granted with what is in it, but not what runs later, nor what the rules hold', async () => {
+    const session = await desk.session();
+    expect(desk.nd7(['allow', 'write', join(desk.user, 'out')])).toMatchObject({
+      status: 1,
+      stderr: expect.stringContaining('--below') as string,
+    });
+    expect(desk.nd7(['allow', '--below', '--for', '3s', 'write', join(desk.user, 'out')]).status).toBe(0);
+    const make = (name: string) =>
+      session.do(`fs.mkdirSync(${text(join(desk.user, 'out', name))}, { recursive: true })`);
+    expect([typeof (await make('a/b')), await make('.vscode')]).toEqual(['string', 'EACCES']);
+    expect(
+      await session.do(
+        `fs.renameSync(${text(join(desk.user, 'out/there'))}, ${text(join(desk.user, 'out/a/b/there'))})`,
+      ),
+    ).toBeNull();
+    const touch = () => session.do(`fs.writeFileSync(${text(join(desk.user, 'out/late'))}, '')`);
+    await until('it is over', async () => (await touch()) === 'EROFS');
+    expect(readFileSync(join(desk.user, 'out/a/b/there'), 'utf8')).toBe('OLD');
+    for (const [path, said] of [
+      [desk.home, /nd7’s own/],
+      [desk.user, /nd7’s own/],
+      ['/proc/sys', /cannot be granted|could not/],
+    ] as const)
+      expect(desk.nd7(['allow', '--yes', '--below', 'write', path])).toMatchObject({
+        status: 1,
+        stderr: expect.stringMatching(said) as string,
+      });
+  });
+
+  it('a link that the session made is not followed without a word', async () => {
+    const session = await desk.session();
+    await session.do(`fs.symlinkSync(${text(join(desk.user, 'out/there'))}, 'harmless')`);
+    expect(desk.nd7(['allow', 'write', 'harmless'])).toMatchObject({
+      status: 2,
+      stderr: expect.stringMatching(/harmless leads by a link to .*out\/there/) as string,
+    });
+    expect(await session.do("fs.writeFileSync('harmless', 'X')")).toBe('EROFS');
+  });
+
+  it('a socket is connected to while it is granted', async () => {
+    const path = join(desk.user, 'out/socket');
+    const heard = createSocket((socket) => socket.end('HEARD')).listen(path);
+    await once(heard, 'listening');
+    try {
+      const session = await desk.session();
+      const connect = () =>
+        session.do(
+          `new Promise((done) => { const s = require('net').connect(${text(path)}); s.on('error', (error) => done(error.code)).on('data', (bytes) => done(String(bytes))); })`,
+        );
+      expect(await connect()).not.toBe('HEARD');
+      expect(desk.nd7(['allow', 'socket', path])).toMatchObject({
+        status: 2,
+        stderr: expect.stringContaining('outside the boundary') as string,
+      });
+      expect(desk.nd7(['allow', '--yes', 'socket', path]).status).toBe(0);
+      expect(await connect()).toBe('HEARD');
+      desk.nd7(['revoke', '--all']);
+      expect(await connect()).not.toBe('HEARD');
+    } finally {
+      heard.close();
+    }
+  });
+
+  it('what is asked inside is granted by its number, and whoever waits goes on', async () => {
+    const session = await desk.session();
+    const path = join(desk.user, 'out/deep/er/x');
+    const asked = session.do(
+      `new Promise((done) => { const child = require('child_process').spawn('/run/nd7/nd7', ['ask', '--wait', '--reason', 'for \u001b[2J it', 'write', ${text(path)}]); child.on('close', done); })`,
+    );
+    await until('it is asked', () => desk.json<Asked>(['grants']).sessions[0]?.requests.length === 1);
+    const [request] = desk.json<Asked>(['grants']).sessions[0]?.requests ?? [];
+    expect(request).toMatchObject({
+      id: 'r1',
+      type: `nd7 allow write --below ${join(desk.user, 'out/deep')}`,
+      state: 'pending',
+    });
+    expect(desk.nd7(['grants']).stdout).toContain('for ⟦ESC⟧[2J it');
+    expect(desk.nd7(['allow', 'r1']).status).toBe(0);
+    expect(await asked).toBe(0);
+    expect(await session.do(`fs.mkdirSync(${text(join(path, '..'))}, { recursive: true })`)).toBe(
+      join(desk.user, 'out/deep'),
+    );
+    expect(await session.do(`fs.writeFileSync(${text(path)}, '')`)).toBeNull();
+    const [run = ''] = desk.runs();
+    expect(desk.entries(run).filter(({ source }) => source === 'intent:ask')).toMatchObject([
+      { kind: 'permission.asked', data: { path, call: 'write' }, peer: { uid: process.geteuid?.() } },
+    ]);
   });
 });
 

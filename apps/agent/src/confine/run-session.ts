@@ -217,6 +217,7 @@ async function attempt(
     },
     () => end(),
   );
+  const front = grants?.beside(mediation) ?? mediation;
   try {
     refuseMissing(ruleset, manifest(ruleset, prepared.built, [], way.isObserved ? SUPERVISED : undefined));
     ingress = await Ingress.open(ruleset.network, out.listeners, (reached) =>
@@ -225,7 +226,7 @@ async function attempt(
     // Node makes a pipe non-blocking for all who share it when it first opens it; spawning makes those blocking that it hands on.
     void process.stderr;
     const session = launch(launcher, prepared.plan, {
-      front: request.learning?.beside(mediation) ?? mediation,
+      front: request.learning?.beside(front) ?? front,
       ...(request.stdio === undefined ? {} : { stdio: request.stdio }),
       admit: async ({ landlock, proofs, supervised }) => {
         const rows = manifest(ruleset, prepared.built, proofs, supervised);
@@ -235,7 +236,7 @@ async function attempt(
         // On the disk before the program runs: nothing that it does can then be without it.
         await record.note('enforcement', recorded(ruleset, boundary), 'what holds');
         door?.admit(session.process.pid);
-        grants?.admit(session.process.pid, undefined);
+        grants?.admit(session.process.pid, way.isObserved ? session : undefined);
         request.started(boundary);
       },
     });

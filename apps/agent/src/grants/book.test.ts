@@ -83,7 +83,7 @@ describe('a grant', () => {
     expect(reached(test, 'a.test')).toBe(true);
     test.now = { wall: 1_000_000 + wall, monotonic };
     expect(reached(test, 'a.test')).toBe(false);
-    await test.book.callEnded();
+    await test.book.callEnded('x');
     expect(test.entries.at(-1)).toMatchObject({ kind: 'revoke', data: { id: 'g1', reason: 'expired' } });
     test.book.close();
   });
@@ -93,7 +93,12 @@ describe('a grant', () => {
     await test.book.allow([net('a.test:443')], 'call', ADA);
     await test.book.allow([net('b.test:443')], 'session', ADA);
     expect(test.book.awaitsCall).toBe(true);
-    await test.book.callEnded();
+    // What ran already may be what asked, and others go on beside it.
+    await test.book.callEnded('earlier');
+    test.book.callBegan('next');
+    await test.book.callEnded('earlier too');
+    expect(reached(test, 'a.test')).toBe(true);
+    await test.book.callEnded('next');
     expect([reached(test, 'a.test'), reached(test, 'b.test'), test.book.awaitsCall]).toEqual([false, true, false]);
     const alone = new TestBook({}, { seesCalls: false });
     expect(await refusal(() => alone.book.allow([net('a.test:443')], 'call', ADA))).toMatch(

@@ -119,7 +119,8 @@ export class GrantBook {
           made: new Date(this.#clocks.wall()),
           deadline,
           native: [],
-          uses: place.right === 'net' ? 0 : null,
+          calls: new Set(),
+          uses: place.right === 'net' || place.right === 'write' ? 0 : null,
           request,
           ended: undefined,
         };
@@ -192,11 +193,16 @@ export class GrantBook {
     });
   }
 
-  /** A tool call of the session’s agent has ended: what was granted for one is over. */
-  callEnded(): Promise<void> {
+  /** A tool call of the session’s agent begins: the first one after it was made is what a grant for a call is for. */
+  callBegan(call: string): void {
+    for (const grant of this.#living) if (grant.scope === 'call') grant.calls.add(call);
+  }
+
+  /** A tool call has ended: so has what was granted for it. One that ran already when the grant was made ends nothing: it may be what asked. */
+  callEnded(call: string): Promise<void> {
     return this.#inTurn(async () => {
       await this.#end(
-        this.#living.filter(({ scope }) => scope === 'call'),
+        this.#living.filter(({ scope, calls }) => scope === 'call' && calls.has(call)),
         'call ended',
         undefined,
       );
@@ -208,6 +214,12 @@ export class GrantBook {
   used(source: Source | null): void {
     if (source?.layer !== 'grant') return;
     const grant = this.#grants.find(({ id }) => id === source.policy);
+    if (grant?.uses !== undefined && grant.uses !== null) grant.uses++;
+  }
+
+  /** Counts a call that the supervisor has done by a grant, of which it knows the number. */
+  performed(id: number): void {
+    const grant = this.#grants.find(({ native }) => native.includes(id));
     if (grant?.uses !== undefined && grant.uses !== null) grant.uses++;
   }
 

@@ -20,6 +20,8 @@ export interface Grant extends Made {
   deadline: Deadline | undefined;
   /** Ids by which the supervisor knows it. */
   native: number[];
+  /** Calls that have begun since, where it is for one. */
+  calls: Set<string>;
   /** How often it was what decided; null where nobody counts. */
   uses: number | null;
   /** The request that it answers. */

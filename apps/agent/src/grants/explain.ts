@@ -1,4 +1,5 @@
 // Denials that explain themselves: what the model is told when a call met the boundary, by the rules that refused it.
+import { posix } from 'node:path';
 import { why, type Answer, type Ruleset, type Source } from '@nd7/policy';
 import type { EgressDecision } from '@nd7/egress';
 import { safeLine } from '../show/safe.js';
@@ -47,17 +48,13 @@ export class Refusals {
     return this.#waiting.length > 0;
   }
 
-  /** An answer of the proxy. */
-  host({ verdict, host, port, reason, source }: EgressDecision): void {
-    if (verdict !== 'deny' || port === null || host === '') return;
-    const authority = `${host.includes(':') ? `[${host}]` : host}:${port}`;
+  /** An answer of the proxy, or of the session’s name server, to which no port is said. */
+  host({ verdict, via, host, port, reason, source }: EgressDecision): void {
+    if (verdict !== 'deny' || host === '' || (port === null && via !== 'dns')) return;
+    const authority = `${host.includes(':') ? `[${host}]` : host}:${port ?? 443}`;
     const rule = source === null ? '' : `, by ${ruleOf(source)}`;
-    this.#add(`the proxy refused ${authority} (${reason ?? 'refused'}${rule})`, {
-      right: 'net',
-      what: authority,
-      below: false,
-      raw: false,
-    });
+    const who = port === null ? `the name server refused ${host}` : `the proxy refused ${authority}`;
+    this.#add(`${who} (${reason ?? 'refused'}${rule})`, { right: 'net', what: authority, below: false, raw: false });
   }
 
   /** A call that the supervisor refused by its table of names. */
@@ -143,7 +140,7 @@ function deniedPaths(text: string): { path: string; rights: ('read' | 'write')[]
     const isWrite = /read-only file system|\bEROFS\b/i.test(line);
     const paths = line.match(/(?<![\w/.])\/[^\s'"‘’`:;,()<>|]+/g) ?? [];
     return paths.slice(0, 3).map((path) => ({
-      path: path.replace(/(?<=.)\/+$/, ''),
+      path: posix.normalize(path).replace(/(?<=.)\/+$/, ''),
       rights: isWrite ? (['write'] as const).slice() : (['read', 'write'] as const).slice(),
     }));
   });

@@ -1,4 +1,5 @@
 // All that widens one living session, and what its agent is told of refusals: the grants, the control socket, and what is asked through the door.
+import type { Front } from '@nd7/confine';
 import { readHook } from '@nd7/hooks';
 import type { Peer } from '@nd7/kernel';
 import type { EgressDecision } from '@nd7/egress';
@@ -33,6 +34,8 @@ export class SessionGrants {
   readonly #record: RunRecord;
   #recheck: () => number = () => 0;
   #control: Control | undefined;
+  /** Calls of the agent that have begun and not ended. */
+  readonly #running = new Set<string>();
 
   private constructor({ policies, record, living, asked }: SessionGrantsParts) {
     const facts = factsOf();
@@ -85,16 +88,33 @@ export class SessionGrants {
     if (widening !== undefined) this.#book.attach(widening);
   }
 
+  /** Hears what the supervisor tells the front of the session, too: which calls were done by a grant. */
+  beside(front: Front): Front {
+    return {
+      judge: (question) => front.judge(question),
+      heard: (event) => {
+        if (event.rule?.kind === 'grant') this.#book.performed(event.rule.index);
+        front.heard(event);
+      },
+      dropped: (count) => front.dropped?.(count),
+    };
+  }
+
   /** An answer of the proxy. */
   answered(decision: EgressDecision): void {
-    if (decision.verdict === 'allow') this.#book.used(decision.source);
-    else this.#refusals.host(decision);
+    // That a name was answered for is not yet that its host was reached.
+    if (decision.verdict === 'allow') {
+      if (decision.via !== 'dns') this.#book.used(decision.source);
+    } else if (this.#running.size > 0) this.#refusals.host(decision);
   }
 
   /** A decision about a name. */
   decided(kind: string, { verdict, path, call, source }: Record<string, unknown>): void {
-    if (kind === 'file' && verdict === 'deny' && typeof path === 'string')
-      this.#refusals.name(path, String(call), (source ?? null) as Source | null);
+    const rule = (source ?? null) as Source | null;
+    // What an agent's client does with its own state is no call of the model's.
+    const isOfCall = this.#running.size > 0 && rule?.layer !== 'pack';
+    if (isOfCall && kind === 'file' && verdict === 'deny' && typeof path === 'string')
+      this.#refusals.name(path, String(call), rule);
   }
 
   /** What came through the door and is no hook; undefined for what is nothing of this. */
@@ -102,22 +122,25 @@ export class SessionGrants {
     return this.#asks.answer(frame, peer, gone);
   }
 
-  /** A hook was answered: ends what was granted for a call, and lets the answer tell the model what it met. */
+  /** A hook was answered: says which calls run, ends what was granted for one, and lets the answer tell the model what it met. */
   async hooked({ meta, payload }: Frame, answer: Answer): Promise<Answer> {
-    const mayRead = payload.length <= MOST_READ;
-    const isTold = this.#isAttached && mayRead && speaksOfRefusal(payload);
-    if (!isTold && !this.#refusals.any && !this.#book.awaitsCall) return answer;
+    if (payload.length > MOST_READ) return answer;
     const { kind, facts } = readHook(payload, { agent: meta.get('agent') ?? '', env: {} });
+    const call = facts.toolUseId ?? '';
+    if (kind === 'tool.before') {
+      this.#running.add(call);
+      this.#book.callBegan(call);
+    }
+    if (kind === 'turn.end') this.#running.clear();
     if (kind !== 'tool.after' && kind !== 'tool.failed') return answer;
-    if (this.#book.awaitsCall) await this.#book.callEnded().catch(() => undefined);
+    if (this.#book.awaitsCall) await this.#book.callEnded(call).catch(() => undefined);
+    if (this.#isAttached && speaksOfRefusal(payload)) this.#refusals.output(outputOf(payload));
+    this.#running.delete(call);
     if (!this.#isAttached || answer.exit !== 0 || answer.stdout !== '') return answer;
-    if (isTold) this.#refusals.output(outputOf(payload));
     const additionalContext = this.#refusals.take();
     if (additionalContext === undefined) return answer;
-    return {
-      ...answer,
-      stdout: JSON.stringify({ hookSpecificOutput: { hookEventName: facts.event, additionalContext } }),
-    };
+    const hookSpecificOutput = { hookEventName: facts.event, additionalContext };
+    return { ...answer, stdout: JSON.stringify({ hookSpecificOutput }) };
   }
 
   async close(): Promise<void> {

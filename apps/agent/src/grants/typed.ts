@@ -1,5 +1,5 @@
 // What a person types after `nd7 allow` and `nd7 deny`, as a session takes it.
-import { existsSync } from 'node:fs';
+import { existsSync, lstatSync } from 'node:fs';
 import { homedir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { PolicyError } from '@nd7/policy';
@@ -36,6 +36,22 @@ export function typedWanted(
     if (error instanceof PolicyError) throw new CliError(2, safeLine(error.what), safeLine(error.mend), error.code);
     throw error;
   }
+}
+
+/**
+ * The path as it was typed, where a link on it was made by somebody who may be inside: where it leads is then their word, not the person’s.
+ * Undefined where there is none.
+ */
+export function ledAstray(io: Io, right: string, what: string): string | undefined {
+  const isPath = right === 'read' || right === 'write' || (right === 'socket' && /[/~]/.test(what));
+  const said = isPath ? placeOf(io, what) : '/';
+  if (follow(said) === said) return undefined;
+  const isOwnLink = (path: string): boolean => {
+    const link = lstatSync(path, { throwIfNoEntry: false });
+    return link?.isSymbolicLink() === true && (link.uid !== 0 || process.geteuid?.() === 0);
+  };
+  const prefixes = said.split('/').map((_, i, parts) => parts.slice(0, i + 1).join('/') || '/');
+  return prefixes.some(isOwnLink) ? said : undefined;
 }
 
 function placeOf(io: Io, what: string): string {
