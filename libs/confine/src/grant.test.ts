@@ -1,12 +1,24 @@
 // What a living session is given from outside, and what is taken from it again, in the real boundary.
-import { chmodSync, chownSync, existsSync, lstatSync, readFileSync, symlinkSync } from 'node:fs';
+import {
+  chmodSync,
+  chownSync,
+  existsSync,
+  lstatSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { createServer, type Server } from 'node:net';
-import { dirname, join } from 'node:path';
+import { basename, dirname, join } from 'node:path';
 import { constants } from 'node:os';
 import { Living } from './living.fixture.js';
 import { buildLaunchers, Machine, USERS } from './session.fixture.js';
 
-const { ENOENT, ELOOP, EPERM, EISDIR, EEXIST, ENOTSOCK, EINVAL } = constants.errno;
+const { ENOENT, ENOSPC, ELOOP, EPERM, EISDIR, EEXIST, ENOTSOCK, EINVAL } = constants.errno;
 
 beforeAll(buildLaunchers, 120_000);
 
@@ -26,6 +38,7 @@ describe.each(USERS)('a living session of %s', (_who, user) => {
     machine.file('hidden/deep/er/file', 'deep\n');
     machine.file('hidden/.env', 'SECRET\n');
     machine.file('alone', 'alone\n');
+    machine.file('plain', 'plain\n');
     machine.file('seen/file', 'seen\n');
     machine.file('project/.env', 'SECRET\n');
     machine.file('project/.vscode/tasks.json', '{}\n');
@@ -119,7 +132,7 @@ describe.each(USERS)('a living session of %s', (_who, user) => {
     expect(await living.widen(1, 'write', seen, true)).toBe(0);
     expect(
       await living.say(
-        `cd ${seen}; echo x > file; echo y >> file; mkdir -p d/e; echo a > d/a; mv d/a d/b; mv d e; ln -s file link; echo z > link2; rm link2; ln file hard; python3 -c "import os; os.truncate('hard', 0)"; echo t > ${project}/temp; mv ${project}/temp moved; mkdir gone; rmdir gone; : > made.tmp.1; mv made.tmp.1 made; cd`,
+        `cd ${seen}; echo x > file; echo y >> file; mkdir -p d/e; echo a > d/a; mv d/a d/b; mv d e; ln -s file link; echo z > link2; rm link2; ln file hard; python3 -c "import os; os.truncate('hard', 0)"; echo t > ${project}/temp; mv ${project}/temp moved; mkdir gone; rmdir gone; true > made.tmp.1; mv made.tmp.1 made; cd`,
       ),
     ).toBe('');
     expect(await living.say(`ls -AR ${seen}`)).toBe(
@@ -161,6 +174,198 @@ describe.each(USERS)('a living session of %s', (_who, user) => {
     expect(readFileSync(join(project, '.envrc'), 'utf8')).toBe('3\n');
   });
 
+  it('shows a file that the host puts in the place of a granted one, and masks it again afterwards', async () => {
+    living = await Living.of(machine);
+    const { home, project } = machine;
+    const paths = [join(home, 'alone'), join(project, '.env'), join(home, 'hidden/deep/er/file')];
+    expect(await Promise.all(paths.map((path, i) => living.widen(i + 1, 'read', path)))).toEqual([0, 0, 0]);
+    paths.forEach((path) => renameSync(late(`other-${basename(path)}`, `new ${basename(path)}\n`), path));
+    await untilAsync(async () => (await living.say(`cat ${paths.join(' ')}`)) === 'new alone\nnew .env\nnew file');
+    rmSync(paths[0] as string);
+    await untilAsync(async () => (await living.say(`cat ${paths[0]}`)).includes('cat:'));
+    late('alone', 'once more\n');
+    await untilAsync(async () => (await living.say(`cat ${paths[0]}`)) === 'once more');
+    for (const id of [1, 2, 3]) expect(await living.narrow(id)).toBe(0);
+    expect((await living.say(`cat ${paths.slice(1).join(' ')}`)).match(/denied|No such/g)?.length).toBe(2);
+  });
+
+  it('keeps every grant in force while others come and go above, below and beside it', async () => {
+    living = await Living.of(machine);
+    const hidden = join(machine.home, 'hidden');
+    const file = join(hidden, 'deep/er/file');
+    const reads = async (): Promise<string> => living.say(`cat ${file}`);
+    // Above one that was there before, and the other way round; the same twice; what needs no mount.
+    expect([await living.widen(1, 'read', file), await living.widen(2, 'read', hidden, true)]).toEqual([0, 0]);
+    expect(await reads()).toBe('deep');
+    expect(await living.narrow(1)).toBe(0);
+    expect(await reads()).toBe('deep');
+    expect([await living.widen(3, 'read', join(hidden, 'deep'), true), await living.widen(4, 'read', file)]).toEqual([
+      0, 0,
+    ]);
+    expect(await living.narrow(2)).toBe(0);
+    expect(await reads()).toBe('deep');
+    expect(await living.narrow(3)).toBe(0);
+    expect(await reads()).toBe('deep');
+    expect([await living.widen(5, 'read', file), await living.narrow(4)]).toEqual([0, 0]);
+    expect(await reads()).toBe('deep');
+    expect([
+      await living.widen(6, 'read', machine.project, true),
+      await living.widen(7, 'read', join(machine.project, '.env')),
+    ]).toEqual([0, 0]);
+    expect([await living.narrow(6), await living.say('cat .env; echo x > new && cat new')]).toEqual([0, 'SECRET\nx']);
+    expect([await living.narrow(5), await living.narrow(7)]).toEqual([0, 0]);
+    expect((await living.say(`cat ${file} .env`)).match(/denied|No such/g)?.length).toBe(2);
+    expect(await living.say(`ls -A ${hidden}; grep -c " ${machine.home}/hidden" /proc/self/mountinfo`)).toBe('1');
+  });
+
+  it('takes 64 grants, no more, and keeps no mount and no descriptor of them', async () => {
+    const all = Array.from({ length: 65 }, (_, i) => machine.file(`hidden/many/f${i}`, `${i}\n`));
+    living = await Living.of(machine);
+    const mounts = (): Promise<string> => living.say('cat /proc/self/mountinfo | wc -l');
+    const before = await mounts();
+    expect(await Promise.all(all.map((path, i) => living.widen(i + 1, i % 2 === 0 ? 'read' : 'write', path)))).toEqual([
+      ...Array<number>(64).fill(0),
+      ENOSPC,
+    ]);
+    expect(
+      await living.say(`cat ${all.slice(0, 64).join(' ')} | wc -l; echo x > ${all[1]}; echo x > ${all[0]}`),
+    ).toMatch(/^64\n.*f0/);
+    expect(await Promise.all(all.slice(0, 64).map((_, i) => living.narrow(i + 1)))).toEqual(Array<number>(64).fill(0));
+    expect(await mounts()).toBe(before);
+    expect(readFileSync(all[1] as string, 'utf8')).toBe('x\n');
+  });
+
+  it('makes a place in the session’s own temporary folder, and takes it away', async () => {
+    living = await Living.of(machine);
+    const outside = mkdtempSync('/var/tmp/nd7-grant-');
+    try {
+      chmodSync(outside, 0o755);
+      writeFileSync(join(outside, 'file'), 'outside\n', { mode: 0o644 });
+      expect(await living.say(`ls -A /var/tmp; mkdir ${outside}; echo own > ${outside}/own`)).toBe('');
+      expect(await living.widen(1, 'read', join(outside, 'file'))).toBe(0);
+      expect(await living.say(`cat ${outside}/*; rm -rf ${outside}`)).toMatch(
+        /^outside\nown\n.*(busy|Read-only|denied)/,
+      );
+      expect(await living.narrow(1)).toBe(0);
+      expect(await living.say(`ls -A ${outside}; rm -rf ${outside}; ln -s ${machine.home}/hidden ${outside}`)).toBe('');
+      expect(await living.widen(2, 'read', join(outside, 'file'))).toBe(ELOOP);
+      expect(await living.say(`rm ${outside}; ls -A /var/tmp`)).toBe('');
+      expect(await living.widen(3, 'read', outside, true)).toBe(0);
+      expect(await living.say(`cat ${outside}/file`)).toBe('outside');
+      expect([await living.narrow(3), await living.say('ls -A /var/tmp')]).toEqual([0, '']);
+      expect(readdirSync(outside)).toEqual(['file']);
+    } finally {
+      rmSync(outside, { recursive: true });
+    }
+  });
+
+  it('changes modes and times of what was granted, and of nothing else', async () => {
+    living = await Living.of(machine);
+    const { home } = machine;
+    expect(await living.widen(1, 'write', join(home, 'seen'), true)).toBe(0);
+    expect(
+      await living.say(
+        `cd ${home}/seen; mkdir d; chmod 700 file d; touch -d @86400 file; chmod 600 ../link-out ../plain; touch -d @86400 ../plain; cd`,
+      ),
+    ).toMatch(/Read-only/);
+    expect([
+      lstatSync(join(home, 'seen/file')).mode & 0o777,
+      lstatSync(join(home, 'seen/file')).mtimeMs,
+      lstatSync(join(home, 'seen/d')).mode & 0o777,
+    ]).toEqual([0o700, 86_400_000, 0o700]);
+    expect(lstatSync(join(home, 'plain')).mtimeMs).not.toBe(86_400_000);
+    expect(await living.narrow(1)).toBe(0);
+    expect(await living.say(`chmod 644 ${home}/seen/file`)).toMatch(/Read-only/);
+  });
+
+  it('gives nothing beside a grant to write: no second name, no way back, no other file by a link', async () => {
+    machine.file('seen/secret', 'hidden\n');
+    machine.hide('seen/secret');
+    living = await Living.of(machine);
+    const { home, project } = machine;
+    const seen = join(home, 'seen');
+    const before = machine.tree().filter((line) => !line.includes(`${seen}/`) && !line.includes(`${project}/`));
+    expect(await living.widen(1, 'write', seen, true)).toBe(0);
+    const said = await living.say(`
+      cd ${seen}; ln -s ${home}/plain out; echo x > out; ln -s ../plain up; echo x >> up; true > ../plain; echo x > ../new; mkdir ../d; mv ../plain p; mv file ../f; rm ../plain; ln ../plain hard; ln file ${project}/hard
+      ln ${project}/own hard; echo x > ${project}/own; ln ${project}/own ${project}/own2; mv ${project}/own2 moved && echo MOVED; mkdir -p ${project}/t/u; mv ${project}/t t && ls t; ln -s ${home} h; echo x > h/plain; rm h/plain; chmod 600 out; touch -d @1 up
+      mkfifo pipe; python3 -c 'import socket; socket.socket(socket.AF_UNIX).bind("socket")'; echo x > .env; echo x > .envrc; mkdir -p r/.git/hooks; echo x > r/.git/hooks/pre-commit; mkdir r/objects r/refs; echo ref > r/HEAD; mkdir r/hooks; echo x > secret; echo x >> secret; mv ${project}/own secret; cat <> secret; ln secret s2; rm secret; chmod 644 secret; cat secret; ls -A; cd; exec 8< ${seen}`);
+    expect(said).toContain('MOVED');
+    expect(said).not.toContain('hidden');
+    expect(readFileSync(join(seen, 'secret'), 'utf8')).toBe('hidden\n');
+    expect(machine.tree().filter((line) => !line.includes(`${seen}/`) && !line.includes(`${project}/`))).toEqual(
+      before,
+    );
+    for (const name of ['hard', 'pipe', 'socket', '.env', '.envrc', 'r/.git/hooks', 'r/hooks'])
+      expect([name, existsSync(join(seen, name))]).toEqual([name, false]);
+    expect(existsSync(join(project, 'hard'))).toBe(false);
+    expect(lstatSync(join(seen, 'file')).nlink).toBe(1);
+    expect(await living.narrow(1)).toBe(0);
+    await living.say(
+      `cd /proc/self/fd/8 && { echo x > file; echo x > new; mkdir new; rm file; mv file f; chmod 600 file; ln file l; python3 -c 'import os; os.open(".", os.O_TMPFILE | os.O_RDWR)'; cd; }`,
+    );
+    expect([
+      readFileSync(join(seen, 'file'), 'utf8'),
+      existsSync(join(seen, 'new')),
+      existsSync(join(seen, 'l')),
+    ]).toEqual(['seen\n', false, false]);
+  });
+
+  it('lets nobody have what a name led to before or after it was granted', async () => {
+    living = await Living.of(machine);
+    const { home, project } = machine;
+    // The session makes the granted name this and that all the time.
+    await living.say(
+      `mkdir a b; echo own > a/x; ln -s ${home}/hidden/deep/er/file b/x; (while :; do mv -T a c; mv -T b a; mv -T c b; done) 2> /dev/null & echo $! > pid`,
+    );
+    for (let i = 1; i <= 60; i++) {
+      const error = await living.widen(i, i % 2 === 0 ? 'read' : 'write', join(project, 'a/x'));
+      expect([0, ELOOP, ENOENT]).toContain(error);
+      if (error === 0) expect(await living.narrow(i)).toBe(0);
+    }
+    expect(
+      await living.say('kill $(cat pid); cat a/x b/x; echo changed > a/x; echo changed > b/x; true'),
+    ).not.toContain('deep');
+    expect(readFileSync(join(home, 'hidden/deep/er/file'), 'utf8')).toBe('deep\n');
+  });
+
+  it('is widened and narrowed while many calls run, and each of them is done or refused', async () => {
+    living = await Living.of(machine);
+    const seen = join(machine.home, 'seen');
+    await living.say(
+      `for n in 1 2 3 4; do (i=0; while [ ! -e stop ]; do i=$((i+1)); mkdir ${seen}/$n && echo $i > ${seen}/$n/f && mv ${seen}/$n/f ${seen}/$n/g && rm ${seen}/$n/g && rmdir ${seen}/$n; echo x > own$n; mv own$n own$n.2; done) > log$n 2>&1 & done`,
+    );
+    for (let i = 1; i <= 40; i++) {
+      expect(await living.widen(i, 'write', seen, true)).toBe(0);
+      expect(await living.widen(100 + i, 'read', join(machine.home, 'hidden'), true)).toBe(0);
+      expect([await living.narrow(i), await living.narrow(100 + i)]).toEqual([0, 0]);
+    }
+    const left = readdirSync(seen, { recursive: true }).sort();
+    await living.say('sleep 0.2');
+    expect(readdirSync(seen, { recursive: true }).sort()).toEqual(left);
+    expect(
+      await living.say(
+        'touch stop; wait; cat log* | grep -vE "Read-only|denied|No such|exists|cannot create" | head -3',
+      ),
+    ).toBe('');
+    expect(machine.heard.some(({ rule }) => rule?.kind === 'grant')).toBe(true);
+  });
+
+  it('gives nothing any more when it has ended, however that was', async () => {
+    living = await Living.of(machine);
+    const path = join(machine.home, 'alone');
+    expect(await living.widen(1, 'read', path)).toBe(0);
+    const before = readFileSync('/proc/self/mountinfo', 'utf8');
+    const launcher = String(living.session.process.pid);
+    const supervisor = Number(readFileSync(`/proc/${launcher}/task/${launcher}/children`, 'utf8').split(' ')[0]);
+    process.kill(supervisor, 'SIGKILL');
+    expect(await living.session.ended).toMatchObject({ code: 125 });
+    await expect(living.session.widen({ id: 2, what: 'read', path, below: false })).rejects.toThrow('has ended');
+    await expect(living.session.narrow(1)).rejects.toThrow('has ended');
+    expect(readFileSync('/proc/self/mountinfo', 'utf8')).toBe(before);
+    expect(readFileSync(path, 'utf8')).toBe('alone\n');
+  });
+
   it('refuses what is not there, links, sockets as files, and nd7’s own', async () => {
     living = await Living.of(machine);
     const { home } = machine;
@@ -179,7 +384,50 @@ describe.each(USERS)('a living session of %s', (_who, user) => {
   });
 });
 
+it.each(USERS)('holds with the sanitizers as well, for %s', async (_who, user) => {
+  const machine = new Machine(user, 'nd7-launch-sanitized');
+  machine.file('hidden/deep/file', 'deep\n');
+  machine.file('hidden/.env', 'SECRET\n');
+  machine.file('seen/file', 'seen\n');
+  machine.hide('hidden');
+  machine.protect('.envrc');
+  machine.protect('config', { at: 'git-dir', treatment: 'mediate', mediator: 'git-config' });
+  machine.mask('**/.env*', { under: [machine.home], exceptTracked: false });
+  machine.judge = () => Promise.resolve({ allow: true });
+  const living = await Living.of(machine);
+  try {
+    const [hidden, seen] = [join(machine.home, 'hidden'), join(machine.home, 'seen')];
+    const said: string[] = [];
+    for (let i = 0; i < 6; i += 3) {
+      expect(await living.widen(i + 1, 'read', join(hidden, 'deep/file'))).toBe(0);
+      expect(await living.widen(i + 2, 'read', hidden, true)).toBe(0);
+      expect(await living.widen(i + 3, 'write', seen, true)).toBe(0);
+      renameSync(machine.file('other', 'deep\n'), join(hidden, 'deep/file'));
+      said.push(
+        await living.say(`
+          cat ${hidden}/deep/file; cat ${hidden}/.env; cd ${seen}; mkdir -p d/e; echo x > d/e/f; mv d g; ln g/e/f h; chmod 600 h; touch -d @1 h; rm -r g h; ln -s file l; echo y > l; rm l; echo x > .envrc
+          git init -q r; git -C r config user.name me; git -C r config user.name; rm -rf r; cd`),
+      );
+      for (const id of [2, 1, 3]) expect(await living.narrow(i + id)).toBe(0);
+      expect(await living.narrow(i + 1)).toBe(ENOENT);
+    }
+    for (const text of said) expect(text).toMatch(/^deep\n(.*denied.*\n){2}me$/);
+    expect(readFileSync(join(seen, 'file'), 'utf8')).toBe('y\n');
+    expect(await living.end()).toBe(0);
+  } finally {
+    machine.close();
+  }
+});
+
 function listen(path: string): Promise<Server> {
   const server = createServer();
   return new Promise((done) => server.listen(path, () => (chmodSync(path, 0o777), done(server))));
+}
+
+async function untilAsync(condition: () => Promise<boolean>): Promise<void> {
+  const end = Date.now() + 20_000;
+  while (!(await condition())) {
+    if (Date.now() > end) throw new Error('it did not come to pass');
+    await new Promise((done) => setTimeout(done, 20));
+  }
 }

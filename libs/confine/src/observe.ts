@@ -15,6 +15,8 @@ export const CALLS = {
   8: 'unlink',
   9: 'truncate',
   10: 'rmdir',
+  11: 'chmod',
+  12: 'utimes',
 } as const;
 
 /** A call that the table of names speaks of. */

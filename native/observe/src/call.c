@@ -74,6 +74,8 @@ static void dispatch(struct call *call) {
     case SYS_renameat: do_rename(call, INT(0), a[1], INT(2), a[3], 0); return;
     case SYS_renameat2: do_rename(call, INT(0), a[1], INT(2), a[3], (unsigned)INT(4)); return;
     case SYS_truncate: do_truncate(call, a[0], (int64_t)a[1]); return;
+    case SYS_fchmodat: do_mode(call, INT(0), a[1], MODE(2)); return;
+    case SYS_utimensat: do_times(call, INT(0), a[1], a[2], INT(3)); return;
     case SYS_unlinkat: do_unlink(call, INT(0), a[1], INT(2)); return;
     case SYS_umask:
       /* A number in a register: it cannot change under the kernel. */
@@ -93,6 +95,7 @@ static void dispatch(struct call *call) {
     case SYS_mknod: do_mknod(call, AT_FDCWD, a[0], MODE(1), (dev_t)(uint32_t)a[2]); return;
     case SYS_symlink: do_symlink(call, a[0], AT_FDCWD, a[1]); return;
     case SYS_link: do_link(call, AT_FDCWD, a[0], AT_FDCWD, a[1], 0); return;
+    case SYS_chmod: do_mode(call, AT_FDCWD, a[0], MODE(1)); return;
     case SYS_unlink: do_unlink(call, AT_FDCWD, a[0], 0); return;
     case SYS_rmdir: do_unlink(call, AT_FDCWD, a[0], AT_REMOVEDIR); return;
     case SYS_rename: do_rename(call, AT_FDCWD, a[0], AT_FDCWD, a[1], 0); return;

@@ -1,7 +1,7 @@
 /* What was granted since the session's start, and by which grant a place may be changed. The front's frames are obeyed one after the other by a thread of their
  * own. The table changes under the lock of all names, alone: a call is done wholly with a grant or wholly without. */
 #define _GNU_SOURCE
-#include "observe.h"
+#include "grant.h"
 
 #include "kernel.h"
 #include "launch.h"
@@ -13,6 +13,8 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/statvfs.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 static struct grant grants[GRANTS_MAX];
@@ -22,11 +24,6 @@ static atomic_uint writes;
 static int outside = -1;
 
 bool grants_any(void) { return atomic_load(&writes) > 0; }
-
-struct grant *grants_next(const struct grant *after) {
-  const size_t i = after == NULL ? 0 : (size_t)(after - grants) + 1;
-  return i < count ? &grants[i] : NULL;
-}
 
 static bool is_at_or_below(const char *path, size_t length, const char *above, size_t above_length) {
   return length >= above_length && memcmp(path, above, above_length) == 0 && (length == above_length || path[above_length] == '/');
@@ -68,48 +65,41 @@ static const struct grant *writable_at(const char *path, size_t length) {
   return best;
 }
 
-static bool same_object(int a, int b) {
-  struct stat one, two;
-  return fstat(a, &one) == 0 && fstat(b, &two) == 0 && one.st_dev == two.st_dev && one.st_ino == two.st_ino;
-}
-
-static int open_outside(const char *path, size_t length, uint64_t flags) {
-  char relative[PATH_MAX + 1];
-  if (length >= sizeof relative) {
-    errno = ENAMETOOLONG;
-    return -1;
-  }
-  memcpy(relative, length <= 1 ? "." : path + 1, length <= 1 ? 1 : length - 1);
-  relative[length <= 1 ? 1 : length - 1] = '\0';
-  struct k_open_how how = {.flags = flags | O_PATH | O_NOFOLLOW | O_CLOEXEC, .resolve = K_RESOLVE_NO_SYMLINKS | K_RESOLVE_NO_MAGICLINKS};
-  return (int)syscall(NR_OPENAT2, outside, relative, &how, sizeof how);
-}
-
-/* The folder of the disk outside that is the place's own, or, where the view hides that folder, the one that holds the very object which stands at the place. */
-static int folder_outside(const struct place *place, int object) {
-  const size_t length = place->path_length - place->name_length - 1;
-  const int folder = open_outside(place->path, length, O_DIRECTORY);
-  if (folder < 0) return -1;
-  if (place->folder >= 0 && same_object(folder, place->folder)) return folder;
+/* What stands at a place, as O_PATH; -1: nothing. */
+static int object_in(int folder, const struct place *place) {
   char name[NAME_MAX + 1];
-  if (place->name_length <= NAME_MAX) {
-    memcpy(name, place->name, place->name_length);
-    name[place->name_length] = '\0';
-    const int there = openat(folder, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
-    const int here = object >= 0 ? object : openat(place->folder, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
-    const bool same = there >= 0 && here >= 0 && same_object(there, here);
-    if (there >= 0) close(there);
-    if (here >= 0 && here != object) close(here);
-    if (same) return folder;
-  }
-  close(folder);
-  return -1;
+  if (folder < 0 || place->name_length > NAME_MAX) return -1;
+  memcpy(name, place->name, place->name_length);
+  name[place->name_length] = '\0';
+  return openat(folder, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
 }
 
-static bool stand_in(struct place *place, int object) {
-  const int folder = folder_outside(place, object);
+static bool is_read_only(int fd) {
+  struct statfs fs;
+  return fstatfs(fd, &fs) != 0 || (fs.f_flags & ST_RDONLY) != 0;
+}
+
+/* Whether a folder of the disk outside may stand in for the place's own: it is the same, and over the name nothing is laid that hides it. Where the view hides the
+ * folder, or a grant names this very path, what the session sees at the name has to be the very object, or nothing. `writable`: the session may write to what it
+ * sees already. */
+static bool is_its_folder(const struct place *place, int folder, int object, bool is_named, bool writable) {
+  const int there = object_in(folder, place), here = object >= 0 ? object : object_in(place->folder, place);
+  const bool same_folder = place->folder >= 0 && same_object(folder, place->folder), same = there >= 0 && here >= 0 && same_object(there, here);
+  bool is_its = same_folder ? is_named || same || here < 0 || there < 0 : same;
+  if (writable && (is_read_only(place->folder) || (here >= 0 && is_read_only(here)))) is_its = false;
+  if (there >= 0) close(there);
+  if (here >= 0 && here != object) close(here);
+  return is_its;
+}
+
+static bool stand_in(struct place *place, int object, bool is_named, bool writable) {
+  const int folder = object_at(outside, place->path, place->path_length - place->name_length - 1);
   if (folder < 0) return false;
-  if (place->folder >= 0) close(place->folder);
+  if (!is_its_folder(place, folder, object, is_named, writable)) {
+    close(folder);
+    return false;
+  }
+  place->seen = place->folder;
   place->folder = folder;
   return true;
 }
@@ -118,13 +108,22 @@ void grant_apply(struct place *place, int object) {
   place->grant = 0;
   if (!grants_any() || !place->is_plain || place->path[0] != '/') return;
   const struct grant *grant = writable_at(place->path, place->path_length);
-  if (grant != NULL && stand_in(place, object)) place->grant = grant->id;
+  if (grant != NULL && stand_in(place, object, grant->length == place->path_length, false)) place->grant = grant->id;
+}
+
+bool grant_reaches(int folder) {
+  char path[PATH_MAX];
+  size_t length;
+  names_lock(false);
+  const bool reaches = path_of(folder, path, sizeof path, &length) == 0 && !is_writable(path, length) && writable_at(path, length) != NULL;
+  names_unlock();
+  return reaches;
 }
 
 bool grant_object(const struct place *place, int *object) {
   const int there = openat(place->folder, place->name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
   struct stat s;
-  if (there < 0 || !same_object(there, *object) || fstat(there, &s) != 0 || !S_ISREG(s.st_mode)) {
+  if (there < 0 || !same_object(there, *object) || fstat(there, &s) != 0 || !(S_ISREG(s.st_mode) || S_ISDIR(s.st_mode))) {
     if (there >= 0) close(there);
     return false;
   }
@@ -134,7 +133,7 @@ bool grant_object(const struct place *place, int *object) {
 }
 
 void grant_align(struct place *place) {
-  if (place->grant == 0 && place->is_plain && is_writable(place->path, place->path_length)) (void)stand_in(place, -1);
+  if (place->grant == 0 && place->is_plain && is_writable(place->path, place->path_length)) (void)stand_in(place, -1, false, true);
 }
 
 void grant_lift(const struct place *place, const struct names_answer *answer, enum rule_kind kind, struct rule *rule) {
@@ -179,22 +178,43 @@ static bool is_never(const char *path, size_t length) {
 }
 
 static void grant_free(struct grant *grant) {
+  bool is_watched = false;
+  for (size_t i = 0; i < count; i++) is_watched = is_watched || grants[i].watch == grant->watch;
+  if (!is_watched) watch_remove(grant->watch);
   if (grant->source >= 0) close(grant->source);
   free(grant->path);
 }
 
 /* What other grants show at or below a path is shown anew: it lay on what has gone, or lies below what has come. */
-static void show_others(const struct grant *than) {
-  for (struct grant *g = NULL; (g = grants_next(g)) != NULL;) {
+static void show_others(const struct grant *than, bool was_mounted) {
+  if (!was_mounted) return;
+  for (size_t i = 0; i < count; i++) {
+    struct grant *g = &grants[i];
     if (g->id == than->id || g->source < 0 || !is_at_or_below(g->path, g->length, than->path, than->length)) continue;
     struct grant before = *g;
-    g->tree = -1;
-    g->skeleton = NULL;
-    g->made = 0;
     /* A grant that cannot be shown any more is not told of: what it shows is less, never more. */
     (void)grant_show(g);
     grant_hide(&before);
   }
+}
+
+/* Shows what lies at the path of a file now, or nothing where nothing of its kind does. */
+static void refresh(uint32_t id) {
+  struct grant *grant = with_id(id);
+  if (grant == NULL || grant->watch < 0) return;
+  struct grant now = {.what = grant->what, .below = grant->below, .length = grant->length, .path = grant->path, .source = -1};
+  if (grant_find(&now) != 0 && now.source >= 0) {
+    close(now.source);
+    now.source = -1;
+  }
+  if (now.source < 0 ? grant->source < 0 : grant->source >= 0 && same_object(now.source, grant->source)) {
+    if (now.source >= 0) close(now.source);
+    return;
+  }
+  grant_hide(grant);
+  if (grant->source >= 0) close(grant->source);
+  grant->source = now.source;
+  (void)grant_show(grant);
 }
 
 static int widen(struct grant *grant) {
@@ -203,6 +223,7 @@ static int widen(struct grant *grant) {
   if (count == GRANTS_MAX) return ENOSPC;
   outside = outside_root();
   if (outside < 0) return -outside;
+  watch_add(grant);
   int error = grant_find(grant);
   if (error == 0) error = grant_show(grant);
   if (error != 0) return error;
@@ -213,7 +234,9 @@ static int widen(struct grant *grant) {
     atomic_fetch_add(&writes, 1);
   }
   names_unlock();
-  show_others(grant);
+  show_others(grant, grant->tree >= 0);
+  /* It may be another since it was looked at, and nobody was told. */
+  refresh(grant->id);
   return 0;
 }
 
@@ -229,17 +252,20 @@ static int narrow(uint32_t id) {
     atomic_fetch_sub(&writes, 1);
   }
   names_unlock();
+  const bool was_mounted = grant.tree >= 0;
   grant_hide(&grant);
-  show_others(&grant);
+  show_others(&grant, was_mounted);
   grant_free(&grant);
   return 0;
 }
 
 /* --- the front's frames ------------------------------------------------------------------------------------------ */
 
+enum wanted { WANTED_WIDEN, WANTED_NARROW, WANTED_REFRESH };
+
 struct order {
   struct order *next;
-  bool is_narrow;
+  enum wanted wanted;
   struct grant grant;
 };
 
@@ -249,10 +275,18 @@ static pthread_cond_t ordered = PTHREAD_COND_INITIALIZER;
 static struct order *first, **last = &first;
 static size_t waiting;
 
+/* Holds `lock`. */
+static bool is_waiting(const struct order *order) {
+  const struct order *o = first;
+  while (o != NULL && (o->wanted != order->wanted || o->grant.id != order->grant.id)) o = o->next;
+  return o != NULL;
+}
+
 static bool put(struct order *order) {
   if (order == NULL) return false;
   pthread_mutex_lock(&lock);
-  const bool has_room = waiting < ORDERS_MAX;
+  /* Names that change all the time are looked at once more, not once each. */
+  const bool has_room = waiting < ORDERS_MAX && !(order->wanted == WANTED_REFRESH && is_waiting(order));
   if (has_room) {
     waiting++;
     *last = order;
@@ -267,14 +301,27 @@ bool grants_widen(const struct widening *widening) {
   struct order *order = calloc(1, sizeof *order);
   char *path = strdup(widening->path);
   if (order == NULL || path == NULL) return false;
-  order->grant = (struct grant){.id = widening->id, .what = widening->what, .below = widening->below, .parts = parts_of(path), .length = strlen(path), .path = path, .source = -1, .tree = -1};
+  order->grant = (struct grant){.id = widening->id, .what = widening->what, .below = widening->below, .parts = parts_of(path), .length = strlen(path), .path = path, .watch = -1, .source = -1, .tree = -1};
   return put(order);
 }
 
 bool grants_narrow(uint32_t id) {
   struct order *order = calloc(1, sizeof *order);
-  if (order != NULL) *order = (struct order){.is_narrow = true, .grant.id = id};
+  if (order != NULL) *order = (struct order){.wanted = WANTED_NARROW, .grant.id = id};
   return put(order);
+}
+
+void grants_moved(int watch, const char *name) {
+  names_lock(false);
+  for (size_t i = 0; i < count; i++) {
+    const struct grant *g = &grants[i];
+    if (g->watch != watch || strcmp(strrchr(g->path, '/') + 1, name) != 0) continue;
+    struct order *order = calloc(1, sizeof *order);
+    if (order == NULL) continue;
+    *order = (struct order){.wanted = WANTED_REFRESH, .grant.id = g->id};
+    if (!put(order)) free(order);
+  }
+  names_unlock();
 }
 
 static struct order *get(void) {
@@ -294,8 +341,10 @@ static void *work(void *nothing) {
   for (;;) {
     struct order *order = get();
     const uint32_t id = order->grant.id;
-    if (order->is_narrow) {
+    if (order->wanted == WANTED_NARROW) {
       channel_narrowed(id, narrow(id));
+    } else if (order->wanted == WANTED_REFRESH) {
+      refresh(id);
     } else {
       const int error = widen(&order->grant);
       if (error != 0) grant_free(&order->grant);

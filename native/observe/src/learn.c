@@ -42,8 +42,8 @@ static const struct watched {
     {SYS_renameat2, 2, 3, LEARNED_WRITE, false, true},
     {SYS_truncate, CWD, 0, LEARNED_WRITE, true, true},
     {SYS_unlinkat, 0, 1, LEARNED_WRITE, false, true},
-    {SYS_fchmodat, 0, 1, LEARNED_WRITE, true, false},
-    {SYS_utimensat, 0, 1, LEARNED_WRITE, true, false},
+    {SYS_fchmodat, 0, 1, LEARNED_WRITE, true, true},
+    {SYS_utimensat, 0, 1, LEARNED_WRITE, true, true},
     {SYS_execve, CWD, 0, LEARNED_EXEC, true, true},
     {SYS_execveat, 0, 1, LEARNED_EXEC, true, true},
     {SYS_faccessat, 0, 1, LEARNED_LOOK, true, false},
@@ -60,7 +60,7 @@ static const struct watched {
     {SYS_rename, CWD, 1, LEARNED_WRITE, false, true},
     {SYS_unlink, CWD, 0, LEARNED_WRITE, false, true},
     {SYS_rmdir, CWD, 0, LEARNED_WRITE, false, true},
-    {SYS_chmod, CWD, 0, LEARNED_WRITE, true, false},
+    {SYS_chmod, CWD, 0, LEARNED_WRITE, true, true},
     {SYS_access, CWD, 0, LEARNED_LOOK, true, false},
     {SYS_stat, CWD, 0, LEARNED_LOOK, true, false},
     {SYS_lstat, CWD, 0, LEARNED_LOOK, true, false},
@@ -164,10 +164,12 @@ static bool is_own(const char *path) { return is_below(path, "/proc") || is_belo
 /* The real path that a name will have which is not there yet; an empty text where its folder is not there either. */
 static void future_path(const struct call *call, int dirfd, const char *text, char to[ROOM]) {
   struct place *place = malloc(sizeof *place);
+  names_lock(false);
   if (place != NULL && place_find(call, dirfd, text, place) == 0) {
     memcpy(to, place->path, place->path_length + 1);
     place_close(place);
   }
+  names_unlock();
   free(place);
 }
 

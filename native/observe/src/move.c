@@ -106,7 +106,7 @@ static bool may_cross(const struct pair *pair) {
 
 /* As the kernel: what is wrong with the second comes out once the first was found. */
 static int pair_find(const struct call *call, struct pair *pair, int from_dirfd, const struct read *from, int to_dirfd, const struct read *to) {
-  pair->from.folder = pair->to.folder = -1;
+  pair->from.folder = pair->to.folder = pair->from.seen = pair->to.seen = -1;
   int error = from->error != 0 ? from->error : place_find(call, from_dirfd, from->text, &pair->from);
   if (error == 0) error = to->error != 0 ? to->error : place_find(call, to_dirfd, to->text, &pair->to);
   if (error == 0 && !call_waits(call)) error = ESRCH;
@@ -239,7 +239,7 @@ void do_link(struct call *call, int from_dirfd, uint64_t from, int to_dirfd, uin
   int error = AGAIN;
   for (bool alone = false; error == AGAIN; alone = true) {
     int object = -1;
-    pair->from.folder = pair->to.folder = -1;
+    pair->from.folder = pair->to.folder = pair->from.seen = pair->to.seen = -1;
     names_lock(alone);
     error = old.error != 0 ? old.error : link_source(call, pair, from_dirfd, old.text, flags, &object);
     if (error == 0) error = new.error != 0 ? new.error : place_find(call, to_dirfd, new.text, &pair->to);

@@ -79,6 +79,7 @@ void caller_umask_changed(void);
 
 struct place {
   int folder;         /* O_PATH; -1: none. Of the disk as it is outside where a grant lets the session write there */
+  int seen;           /* then the folder as the session has it, from which links go on; -1: that is `folder` */
   uint32_t grant;     /* the id of that grant, 0: none does */
   const char *name;   /* the last component as it was written, with slashes that follow it; into `text` */
   size_t name_length; /* without them */
@@ -91,8 +92,12 @@ struct place {
 
 /* The last component is not followed. Returns 0 or an errno; `place->folder` is the caller's to close by place_close. */
 int place_find(const struct call *call, int dirfd, const char *path, struct place *place);
+/* The folder as the session has it. */
+int seen_folder(const struct place *place);
 /* The place that a link leads to which is the last component of `place`. */
 int place_follow(const struct call *call, const char *target, struct place *place);
+/* The place that the real path of an object names; its folder is only held where a grant lets the session write there. */
+int place_of(int object, struct place *place);
 void place_close(struct place *place);
 /* What a whole path leads to, as O_PATH; links are followed, the last one only with `follow`. `magic`: it ended in a link of /proc that is no path. */
 int object_find(const struct call *call, int dirfd, const char *path, bool wants_folder, bool follow, int *fd, bool *magic);
@@ -114,7 +119,7 @@ void path_split_last(const char *path, const char **name, size_t *length);
 
 /* --- rule.c: what the table says of a place ---------------------------------------------------------------------- */
 
-enum rule_call { CALL_OPEN = 1, CALL_FOLDER, CALL_NODE, CALL_LINK, CALL_HARD_LINK, CALL_RENAME_TO, CALL_RENAME_FROM, CALL_UNLINK, CALL_TRUNCATE, CALL_RMDIR };
+enum rule_call { CALL_OPEN = 1, CALL_FOLDER, CALL_NODE, CALL_LINK, CALL_HARD_LINK, CALL_RENAME_TO, CALL_RENAME_FROM, CALL_UNLINK, CALL_TRUNCATE, CALL_RMDIR, CALL_MODE, CALL_TIMES };
 enum rule_kind { IS_FILE, IS_FOLDER, IS_LINK, IS_OTHER };
 
 /* An index of a mask, not of a leaf; the id of a grant. */
@@ -204,37 +209,8 @@ enum frame frame_read(const unsigned char *bytes, size_t length, union frame_con
 
 /* Starts the thread that has that view. Before the session's is entered. */
 void outside_start(void);
-/* Its root folder as O_PATH, which stays; -errno where the kernel gives none. */
-int outside_root(void);
-/* A place below a folder that is taken, over which an empty file or folder is to lie that nobody may read. */
-struct outside_cover {
-  char *path; /* relative */
-  bool is_folder;
-};
-/* A detached copy of what lies at `source` (O_PATH, of outside_root), with what is mounted below it and with covers laid: a descriptor or -errno. */
-int outside_take(int source, bool is_writable, const struct outside_cover *covers, size_t count);
-
-/* An empty file system in memory that is nowhere mounted; -1 with errno. Needs RIGHT_MOUNT. */
-int memory_mount(uint64_t attributes);
 
 /* --- grant.c: what was granted since the start ----------------------------------------------------------------------- */
-
-#define GRANTS_MAX 64u
-struct grant {
-  uint32_t id;
-  enum grant_what what;
-  bool below;
-  uint32_t parts; /* components of the path */
-  size_t length;
-  char *path;
-  /* What is shown for it, see grant-show.c. */
-  int source;       /* O_PATH of what lay outside at the time; -1: nothing did */
-  int tree;         /* what is mounted for it, -1: nothing had to be */
-  struct skeleton *skeleton; /* what it lies in, where that was made for grants */
-  int ground;       /* a folder of the session's own memory in which names were made to mount upon, -1: none were */
-  size_t ground_at; /* where the path goes on from there */
-  size_t made;      /* so many components, from its end, were made */
-};
 
 void grants_start(void);
 /* Hands a frame of the front on; false where there are too many that wait. */
@@ -244,22 +220,14 @@ bool grants_narrow(uint32_t id);
 bool grants_any(void);
 /* Where a grant lets the session write at a place that was just found: its folder becomes that of the disk outside. `object`: what stands there, -1: look. */
 void grant_apply(struct place *place, int object);
-/* The file that stands at a place with a grant, on the disk outside, in place of `*object`, which is that file; false where it is another, or none. */
+/* Whether a folder that the session could not write in is one that a grant lets it write in. */
+bool grant_reaches(int folder);
+/* The file or folder that stands at a place with a grant, on the disk outside, in place of `*object`, which is the same; false where it is another, or none. */
 bool grant_object(const struct place *place, int *object);
 /* The folder of the disk outside in place of one that the session may write to anyway, so that both ends of a call are on one mount. */
 void grant_align(struct place *place);
 /* What of the table is lifted at a place with a grant. */
 void grant_lift(const struct place *place, const struct names_answer *answer, enum rule_kind kind, struct rule *rule);
-/* Every grant but one, in the order in which they came. Of the thread that changes them. */
-struct grant *grants_next(const struct grant *after);
-
-/* --- grant-show.c: what programs see of it ------------------------------------------------------------------------------ */
-
-/* Opens what lies at the path outside, through no link. 0 or an errno. */
-int grant_find(struct grant *grant);
-/* Lets the session see it; 0 or an errno. */
-int grant_show(struct grant *grant);
-void grant_hide(struct grant *grant);
 
 /* --- the calls, each answered ------------------------------------------------------------------------------------- */
 
@@ -270,8 +238,10 @@ void do_mknod(struct call *call, int dirfd, uint64_t path, mode_t mode, dev_t de
 void do_symlink(struct call *call, uint64_t target, int dirfd, uint64_t path);
 void do_link(struct call *call, int from_dirfd, uint64_t from, int to_dirfd, uint64_t to, int flags);
 void do_rename(struct call *call, int from_dirfd, uint64_t from, int to_dirfd, uint64_t to, unsigned flags);
-/* Answered only where a grant concerns it; else the kernel goes on with it. `flags`: as unlinkat. */
+/* Answered only where a grant concerns them; else the kernel goes on with them. */
 void do_unlink(struct call *call, int dirfd, uint64_t path, int flags);
+void do_mode(struct call *call, int dirfd, uint64_t path, mode_t mode);
+void do_times(struct call *call, int dirfd, uint64_t path, uint64_t times, int flags);
 
 /* --- floor.c: what mounts alone do not hold ------------------------------------------------------------------------ */
 

@@ -37,15 +37,11 @@ static bool is_session_proc(int object) {
 static bool is_guarded(const struct call *call, int *object, enum rule_call what, uint32_t *grant) {
   struct place *place = malloc(sizeof *place);
   *grant = 0;
-  if (place == NULL || path_of(*object, place->path, PATH_MAX, &place->path_length) != 0) {
+  if (place == NULL || place_of(*object, place) != 0) {
     free(place);
     return true;
   }
   bool guarded = false;
-  place->folder = -1;
-  place->is_plain = true;
-  path_split_last(place->path, &place->name, &place->name_length);
-  grant_apply(place, *object);
   /* Pipes and the like have no path. */
   if (place->path[0] == '/' && may_change(place)) {
     const struct rule rule = rule_of(place, IS_FILE);
@@ -209,7 +205,7 @@ static int open_step(struct call *call, struct place *place, int flags, mode_t m
     if ((flags & O_CREAT) == 0 && place->is_plain) {
       int found = -1;
       bool magic;
-      const int unfound = object_walk(call, place->folder, place->name, true, &found, &magic);
+      const int unfound = object_walk(call, seen_folder(place), place->name, true, &found, &magic);
       if (unfound != 0) error = unfound;
       else close(found);
     }
@@ -283,6 +279,11 @@ static void open_unnamed(struct call *call, int dirfd, const char *path, int fla
     error = ESRCH;
   }
   if (error != 0) return call_fail(call, error);
+  /* It could get no name there: programs take one that has a name from the start. */
+  if (grants_any() && grant_reaches(folder)) {
+    close(folder);
+    return call_fail(call, EOPNOTSUPP);
+  }
   const int fd = openat(folder, ".", flags | O_CLOEXEC, mode);
   error = errno;
   close(folder);

@@ -2,7 +2,7 @@
  * grant: what is mounted outside is seen in it, also what will be, and nothing of the session's view. No path leads there from inside: the root is held by a
  * descriptor here. Only who is in a mount namespace may copy mounts of it (copies of copies need Linux 6.15), and so this thread makes them. */
 #define _GNU_SOURCE
-#include "observe.h"
+#include "grant.h"
 
 #include "kernel.h"
 #include "launch.h"

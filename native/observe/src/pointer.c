@@ -154,6 +154,7 @@ static int prepare(struct pointer *pointer, const struct place *place, int flags
   int error = look_at(place, flags, &stat, &is_there);
   if (error != 0) return error;
   pointer->place = *place;
+  pointer->place.folder = pointer->place.seen = -1;
   memcpy(pointer->name, place->name, place->name_length);
   pointer->place.name = pointer->name;
   if ((error = own_folder(place, &pointer->place.folder)) != 0) return error;
@@ -173,7 +174,7 @@ int pointer_open(struct call *call, const struct place *place, const struct rule
     atomic_fetch_sub(&count, 1);
     return EMFILE;
   }
-  pointer->file = pointer->place.folder = -1;
+  pointer->file = pointer->place.folder = pointer->place.seen = -1;
   pointer->call = *call;
   pointer->rule = *rule;
   int error = prepare(pointer, place, flags, mode);

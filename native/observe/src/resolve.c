@@ -228,15 +228,19 @@ static int find_from(const struct call *call, int from, struct place *place) {
 
 int place_find(const struct call *call, int dirfd, const char *path, struct place *place) {
   int from;
-  place->folder = -1;
+  place->folder = place->seen = -1;
   strcpy(place->text, path);
   const int error = start_of(call, dirfd, path, &from);
   return error != 0 ? error : find_from(call, from, place);
 }
 
+int seen_folder(const struct place *place) { return place->seen >= 0 ? place->seen : place->folder; }
+
 int place_follow(const struct call *call, const char *target, struct place *place) {
-  const int folder = place->folder;
-  place->folder = -1;
+  /* Never from the disk outside: what lies beside what was granted is not. */
+  const int folder = fcntl(seen_folder(place), F_DUPFD_CLOEXEC, 3);
+  place_close(place);
+  if (folder < 0) return errno;
   if (target[0] != '/') {
     strcpy(place->text, target);
     return find_from(call, folder, place);
@@ -245,7 +249,19 @@ int place_follow(const struct call *call, const char *target, struct place *plac
   return place_find(call, AT_FDCWD, target, place);
 }
 
+int place_of(int object, struct place *place) {
+  place->folder = place->seen = -1;
+  const int error = path_of(object, place->path, PATH_MAX, &place->path_length);
+  if (error != 0) return error;
+  path_split_last(place->path, &place->name, &place->name_length);
+  place->is_plain = true;
+  place->has_slash = false;
+  grant_apply(place, object);
+  return 0;
+}
+
 void place_close(struct place *place) {
   if (place->folder >= 0) close(place->folder);
-  place->folder = -1;
+  if (place->seen >= 0) close(place->seen);
+  place->folder = place->seen = -1;
 }

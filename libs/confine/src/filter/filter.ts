@@ -131,12 +131,14 @@ const OBSERVED: Readonly<Record<string, () => Code>> = {
   ...Object.fromEntries(
     [
       ...['creat', 'mkdir', 'mkdirat', 'symlink', 'symlinkat', 'link', 'linkat', 'rename', 'renameat', 'renameat2'],
-      ...['unlink', 'unlinkat', 'rmdir'],
+      ...['unlink', 'unlinkat', 'rmdir', 'chmod', 'fchmodat'],
       ...['truncate', 'umask', 'execve', 'execveat'],
     ].map((name) => [name, () => ASK]),
   ),
   mknod: () => noDevices(1, ASK),
   mknodat: () => noDevices(2, ASK),
+  // Without a path it is about an open file (futimens).
+  utimensat: () => load(argument(1), when('equal', 0, load(argument(1) + 4, when('equal', 0, ALLOW, ASK)), ASK)),
   ...Object.fromEntries(
     ['landlock_create_ruleset', 'landlock_add_rule', 'landlock_restrict_self'].map((name) => [
       name,
@@ -154,7 +156,7 @@ const LEARNED: Readonly<Record<string, () => Code>> = {
   ...Object.fromEntries(
     [
       ...['access', 'faccessat', 'faccessat2', 'stat', 'lstat', 'newfstatat', 'statx', 'readlink', 'readlinkat'],
-      ...['unlink', 'unlinkat', 'rmdir', 'chmod', 'fchmodat', 'utimensat', 'connect', 'bind'],
+      ...['connect', 'bind'],
     ].map((name) => [name, () => ASK]),
   ),
 };
