@@ -6,6 +6,7 @@ import { createPublicKey, generateKeyPairSync, sign, verify, webcrypto } from 'n
 import { readFileSync } from 'node:fs';
 import type { SignatureVerifier, SignedItem } from './index.js';
 import { isStrictKey, nobleVerifier, strictVerifier } from './index.js';
+import { jacobi } from './quadratic.js';
 
 interface Case {
   message: string;
@@ -134,6 +135,70 @@ test('keys of small order, not canonical, or off the curve are refused', () => {
   expect(isStrictKey(new Uint8Array(31))).toBe(false);
   expect(isStrictKey(new Uint8Array(33))).toBe(false);
   expect(isStrictKey(rawKey(pair.publicKey))).toBe(true);
+});
+
+test('a key is strict where its point can be decoded, of whatever bytes', () => {
+  const decodes = (bytes: Uint8Array): boolean => {
+    try {
+      return !Point.fromBytes(bytes, false).isSmallOrder();
+    } catch {
+      return false;
+    }
+  };
+  const found = { on: 0, off: 0 };
+  fc.assert(
+    fc.property(fc.uint8Array({ minLength: 32, maxLength: 32 }), (bytes) => {
+      expect([toHex(bytes), isStrictKey(bytes)]).toEqual([toHex(bytes), decodes(bytes)]);
+      found[isStrictKey(bytes) ? 'on' : 'off']++;
+    }),
+    { numRuns: 1000 },
+  );
+  expect(Math.min(found.on, found.off)).toBeGreaterThan(50);
+  for (let y = 0n; y < 300n; y++)
+    for (const bytes of [
+      bytesOf(y),
+      bytesOf(P - 1n - y),
+      bytesOf(y | (1n << 255n)),
+      bytesOf((P - 1n - y) | (1n << 255n)),
+    ])
+      expect([toHex(bytes), isStrictKey(bytes)]).toEqual([toHex(bytes), decodes(bytes)]);
+});
+
+test('Jacobi symbols are those of Euler’s criterion', () => {
+  const power = (base: bigint, exponent: bigint): bigint => {
+    let [result, square] = [1n, base % P];
+    for (let rest = exponent; rest > 0n; rest >>= 1n) {
+      if ((rest & 1n) === 1n) result = (result * square) % P;
+      square = (square * square) % P;
+    }
+    return result;
+  };
+  const euler = (a: bigint): number => {
+    const value = power(a, (P - 1n) / 2n);
+    return value === P - 1n ? -1 : Number(value);
+  };
+  // Sparse ones as well: whole limbs of zeros take their own way.
+  const sparse = fc
+    .array(fc.nat(254), { maxLength: 3 })
+    .map((bits) => bits.reduce((sum, bit) => sum | (1n << BigInt(bit)), 0n));
+  fc.assert(
+    fc.property(
+      fc.oneof(
+        fc.bigInt({ min: 0n, max: P - 1n }),
+        sparse,
+        sparse.map((a) => P - 1n - (a % P)),
+      ),
+      (a) => {
+        expect([a, jacobi(a % P, P)]).toEqual([a, euler(a)]);
+      },
+    ),
+    { numRuns: 1000 },
+  );
+  // A modulus that is no prime, small ones: (a/15), and those that divide.
+  expect([0n, 1n, 2n, 3n, 4n, 5n, 7n, 8n, 11n, 13n, 14n].map((a) => jacobi(a, 15n))).toEqual([
+    0, 1, 1, 0, 1, 0, -1, 1, -1, -1, -1,
+  ]);
+  expect([jacobi(0n, 1n), jacobi(0n, 3n), jacobi(2n, 3n)]).toEqual([1, 0, -1]);
 });
 
 test('the three agree on honest, flipped and made-up signatures', async () => {

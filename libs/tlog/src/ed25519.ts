@@ -1,6 +1,8 @@
 import { Point } from '@noble/ed25519';
 import { sha512 } from '@noble/hashes/sha2.js';
+import { toHex } from '@nd7/entry';
 import { concat, equal } from './bytes.js';
+import { jacobi } from './quadratic.js';
 
 /** One signature to check: a 32-byte public key, the signed bytes, a 64-byte signature. */
 export interface SignedItem {
@@ -14,6 +16,8 @@ export type SignatureVerifier = (items: readonly SignedItem[]) => Promise<boolea
 
 const P = 2n ** 255n - 19n;
 const L = 2n ** 252n + 27742317777372353535851937790883648493n;
+/** The curve's constant, -121665/121666. */
+const D = 37095705934669439343138083508754565189542113879843219016388785533085940283555n;
 
 /*
  * The y coordinates of the eight points of small order: the identity (1), order two (-1), order four (0, twice) and
@@ -28,12 +32,25 @@ const SMALL_ORDER_Y: readonly Uint8Array[] = [
   0x7a03ac9277fdc74ec6cc392cfa53202a0f67100d760b3cba4fd84d3d706a17c7n,
 ].map(littleEndian);
 
+const L_BYTES = littleEndian(L);
+const MAX_Y = 2n ** 255n - 1n;
+
 /**
  * Whether `key` is a public key that the rule accepts: it decodes canonically (RFC 8032 section 5.1.3) to a point on the curve
  * and has no small order. A key of another length is none.
  */
 export function isStrictKey(key: Uint8Array): boolean {
-  return isStrictEncoding(key) && decode(key) !== undefined;
+  return isStrictEncoding(key) && isOnCurve(key);
+}
+
+/**
+ * Whether a point has this y, of an encoding that is strict: whether x² = (y² - 1) / (d·y² + 1) is a square, which it is where the product of the two is.
+ * Neither is 0: y is not ±1, and -1/d is no square. Every seal names a key that is asked about, so that it is not decoded with a power for each.
+ */
+function isOnCurve(bytes: Uint8Array): boolean {
+  const y = fromLittleEndian(bytes) & MAX_Y;
+  const square = (y * y) % P;
+  return jacobi(((square - 1n) * ((D * square + 1n) % P)) % P, P) === 1;
 }
 
 /**
@@ -79,8 +96,17 @@ function passesPreChecks({ key, signature }: SignedItem): boolean {
     signature.length === 64 &&
     isStrictEncoding(key) &&
     isStrictEncoding(signature.subarray(0, 32)) &&
-    fromLittleEndian(signature.subarray(32)) < L
+    isBelowL(signature)
   );
+}
+
+/** S < L, of the 64 bytes of a signature. */
+function isBelowL(signature: Uint8Array): boolean {
+  for (let i = 31; i >= 0; i--) {
+    const difference = (signature[32 + i] ?? 0) - (L_BYTES[i] ?? 0);
+    if (difference !== 0) return difference < 0;
+  }
+  return false;
 }
 
 /** 32 bytes whose y is below p and not that of a small-order point; whether a point has that y is not looked at. */
@@ -112,7 +138,5 @@ function littleEndian(value: bigint): Uint8Array {
 }
 
 function fromLittleEndian(bytes: Uint8Array): bigint {
-  let value = 0n;
-  for (let i = bytes.length - 1; i >= 0; i--) value = (value << 8n) | BigInt(bytes[i] ?? 0);
-  return value;
+  return BigInt(`0x${toHex(Uint8Array.from(bytes).reverse())}`);
 }
