@@ -39,7 +39,9 @@ export async function runPart(
 ): Promise<PartReport> {
   const tallies = [new Tally(), new Tally()] as const;
   const walk: PartWalk = new PartWalk({
-    ...job,
+    session: job.session,
+    start: job.start,
+    marks: job.marks,
     kernel: tools.kernel,
     verify: tools.verify,
     onEntry: (seq, line) => {

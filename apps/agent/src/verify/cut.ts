@@ -7,14 +7,31 @@ export interface Range {
   to: number;
 }
 
+/** The smallest part, some 20 ms of work; of a small log a share for each thread. */
+const LEAST = 8 << 20;
+
 /**
- * Cuts a log into about `parts` ranges of equal size at line starts. Where no line starts within the longest line's length of a
- * cut, the cut is left out: the log is broken there (`too-long`), and one part more or less does not matter.
+ * Where a log is to be cut for threads that take one part after the other: each part is a share of what is left, so that they are few (beginning one costs a
+ * millisecond) and the last are small: a thread that began late, or had less of a processor, takes fewer of them, and all end at about the same time.
  */
-export async function cutAtLines(file: FileHandle, size: number, parts: number): Promise<Range[]> {
+export function placesOf(size: number, threads: number): number[] {
+  const least = Math.max(1, Math.min(LEAST, Math.floor(size / (4 * threads))));
+  const places: number[] = [];
+  for (let at = 0; ;) {
+    at += Math.max(least, Math.floor((size - at) / threads));
+    if (at >= size) return places;
+    places.push(at);
+  }
+}
+
+/**
+ * Cuts a log into ranges at the first line start after each of these places, which ascend. Where no line starts within the longest line's length of a place, it is
+ * left out: the log is broken there (`too-long`), and one part more or less does not matter.
+ */
+export async function cutAtLines(file: FileHandle, size: number, places: readonly number[]): Promise<Range[]> {
   const cuts = [0];
-  for (let i = 1; i < parts; i++) {
-    const at = await lineStart(file, Math.floor((size * i) / parts), size);
+  for (const place of places) {
+    const at = await lineStart(file, place, size);
     if (at !== undefined && at > (cuts.at(-1) ?? 0) && at < size) cuts.push(at);
   }
   return cuts.map((from, i) => ({ from, to: cuts[i + 1] ?? size }));
