@@ -22,3 +22,7 @@ export { encodePlan, type Listener, type Plan, type Route, type View } from './p
 export { callFilter } from './filter/filter.js';
 export { countsAsGitDir } from './view/scan.js';
 export { GitFiles } from './view/git-index.js';
+export { compileSeatbelt, type SeatbeltInput, type SeatbeltProfile } from './seatbelt/compile.js';
+export { prepareSeatbelt, type SeatbeltSession } from './seatbelt/prepare.js';
+export { launchSeatbelt, proofsOf, type SeatbeltLaunch, type SeatbeltPlan, type Tried } from './seatbelt/launch.js';
+export { seatbeltManifest } from './seatbelt/manifest.js';

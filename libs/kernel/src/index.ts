@@ -14,4 +14,5 @@ export { isAlive, parseStat, processFacts, type ProcessFacts } from './process.j
 export { socketAddress, type SocketAddress } from './address.js';
 export { releaseFreedMemory } from './memory.js';
 export { makeFolders } from './folders.js';
+export { applySeatbelt, becomeProgram } from './seatbelt.js';
 export { KernelError } from './failure.js';

@@ -71,6 +71,18 @@ describe('nd7 run', () => {
     expect(stdout).not.toContain('Resource temporarily unavailable');
   });
 
+  it('does without a property that the rules require only where that is said of one that they do', () => {
+    expect(nd7(['run', '--without', 'files.leaves', '--', 'echo', 'ran'])).toMatchObject({
+      status: 0,
+      stdout: 'ran\n',
+    });
+    expect(nd7(['run', '--without', 'no.such', '--', 'echo', 'ran'])).toMatchObject({
+      status: 2,
+      stdout: '',
+      stderr: expect.stringMatching(/do not require "no\.such"[^]*files\.leaves/) as string,
+    });
+  });
+
   it('ends as the program ends', () => {
     expect(nd7(['run', '--', 'sh', '-c', 'kill -TERM $$'])).toMatchObject({ status: null, signal: 'SIGTERM' });
     expect(nd7(['run', '--', 'sh', '-c', 'kill -SEGV $$'])).toMatchObject({ status: 128 + 11, signal: null });

@@ -15,6 +15,7 @@ interface RunOptions {
   tier: string;
   verbose?: boolean;
   allow: string[];
+  without: string[];
 }
 
 /** `nd7 run -- CMD…`: a program inside a boundary that the kernel holds. */
@@ -40,6 +41,12 @@ export function register(program: Command, io: Io): void {
       'besides what your policy allows: read:PATH, write:PATH, net:HOST[:PORT], socket:NAME; may be repeated',
       (what: string, all: string[]) => [...all, what],
       [],
+    )
+    .option(
+      '--without <property>',
+      'start although this property does not hold here, which your rules require (may be repeated; not what a team requires)',
+      (property: string, all: string[]) => [...all, property],
+      [] as string[],
     )
     .option('-v, --verbose', 'print the enforcement manifest on stderr before the program starts')
     .addHelpText(
@@ -77,7 +84,11 @@ async function run(command: string[], options: RunOptions, io: Io): Promise<void
   const { policyFor } = await import('../grants/wanted.js');
   const { typedSpec } = await import('../grants/typed.js');
   const allowed = options.allow.map((spec) => typedSpec(io, spec));
-  const { ruleset, notes, policies } = rulesetFor({
+  const {
+    ruleset: said,
+    notes,
+    policies,
+  } = rulesetFor({
     session: allowed.length === 0 ? null : policyFor('command line', allowed),
     profile: options.profile ?? null,
     agent: found?.name,
@@ -85,7 +96,9 @@ async function run(command: string[], options: RunOptions, io: Io): Promise<void
     project,
     nd7Home: io.home,
     environment: io.env,
+    tmp: process.platform === 'darwin' ? (await import('../confine/session-tmp.js')).sessionTmp() : undefined,
   });
+  const ruleset = { ...said, required: requiredBut(said, options.without) };
   for (const { kind, text } of notes) if (kind !== 'without-effect') io.err(`nd7: ${safeLine(text)}`);
   const attachment = found && (await attached(command, found, ruleset, io));
   for (const text of attachment?.notes ?? []) io.err(`nd7: ${safeLine(text)}`);
@@ -110,6 +123,22 @@ async function run(command: string[], options: RunOptions, io: Io): Promise<void
     },
   });
   endAs(ended);
+}
+
+/** What must hold, but for what the person does without. */
+function requiredBut({ required }: Ruleset, without: readonly string[]): Ruleset['required'] {
+  for (const name of without) {
+    const of = required.find(({ property }) => property === name);
+    if (of === undefined)
+      throw new CliError(
+        2,
+        `your rules do not require "${name}"`,
+        `They require ${required.map(({ property }) => property).join(', ')}.`,
+      );
+    if (of.source.layer === 'team')
+      throw new CliError(2, `the team’s policy requires "${name}"`, 'Nobody at this machine can do without it.');
+  }
+  return required.filter(({ property }) => !without.includes(property));
 }
 
 const AGENTS: readonly AgentName[] = ['claude-code', 'codex'];

@@ -115,7 +115,7 @@ function held(credential: Credential): Credential {
 }
 
 /** The names that programs look at, in both spellings; what is inside is reached without the proxy. */
-function proxyVariables(address: string): Record<string, string> {
+export function proxyVariables(address: string): Record<string, string> {
   const [http, own] = [`http://${address}`, 'localhost,127.0.0.1,::1'];
   // ALL_PROXY is no socks5h:// address, though the proxy speaks that too: Python's httpx ends with an error where it lacks a package for it.
   const values: Record<string, string> = { HTTP_PROXY: http, HTTPS_PROXY: http, ALL_PROXY: http, NO_PROXY: own };

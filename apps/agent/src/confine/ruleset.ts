@@ -14,6 +14,8 @@ export interface RulesetRequest {
   project: string;
   nd7Home: string;
   environment: NodeJS.ProcessEnv;
+  /** The temporary folder as it is called inside; `/tmp` where the session has that to itself. */
+  tmp?: string | undefined;
   /** What is said of this session alone; null or left out for nothing. */
   session?: PolicyFile | null;
 }
@@ -34,7 +36,7 @@ export function inputFor(request: RulesetRequest): CompileInput {
   const places = {
     home: realpathSync(request.home),
     project: realpathSync(request.project),
-    tmp: '/tmp',
+    tmp: request.tmp ?? '/tmp',
     nd7Home: request.nd7Home,
     variables,
   };

@@ -59,8 +59,8 @@ export interface RunRequest {
 
 /** What holds while a session runs. */
 export interface Boundary {
-  tier: 'T1';
-  /** Landlock's ABI. */
+  tier: 'T1' | 'seatbelt';
+  /** Landlock's ABI; 0 where there is none. */
   landlock: number;
   rows: ManifestRow[];
   /** Paths that the policy names and the view could not treat as it says. */
@@ -80,6 +80,7 @@ const FROM_TERMINAL = ['SIGINT', 'SIGQUIT'] as const;
  * afterwards.
  */
 export async function runSession(request: RunRequest): Promise<Ended> {
+  if (process.platform === 'darwin') return (await import('./run-seatbelt.js')).runSeatbelt(request);
   const launcher = await findLauncher();
   if ('problem' in launcher) throw new CliError(2, launcher.problem, undefined, 'no-launcher');
   const record = await RunRecord.open(request.nd7Home, request.ruleset.recording, request.warn);
@@ -284,15 +285,17 @@ function prepareSession(
   }
 }
 
-function refuseMissing(ruleset: Ruleset, rows: readonly ManifestRow[]): void {
+export function refuseMissing(ruleset: Ruleset, rows: readonly ManifestRow[], by = 'tier T1'): void {
   const [first, ...others] = missing(ruleset, rows);
   if (first === undefined) return;
   const names = [first, ...others].map(({ property }) => property).join(', ');
   const isOwn = ruleset.required.some(({ property, source }) => property === first.property && source.file !== null);
-  const mend = isOwn ? 'Take it out of "require"' : 'A profile of your own need not require it (docs/policy.md)';
+  const mend = isOwn
+    ? 'Take it out of "require"'
+    : `A profile of your own need not require it (docs/policy.md), --without ${first.property} starts all the same`;
   throw new CliError(
     2,
-    `the policy requires what tier T1 does not give here: ${names}`,
+    `the policy requires what ${by} does not give here: ${names}`,
     `${first.property}: ${first.limit ?? 'nothing makes it hold'}. ${mend}, or run elsewhere.`,
     'missing-property',
   );
@@ -307,7 +310,7 @@ function failed({ failure }: Ended): CliError {
 }
 
 /** Passes signals on while the program runs; the terminal's own are left to it. Returns what undoes that. */
-function passSignals(pass: (name: NodeJS.Signals) => void): () => void {
+export function passSignals(pass: (name: NodeJS.Signals) => void): () => void {
   const hasTerminal = [0, 1, 2].some((fd) => isatty(fd));
   const handlers = new Map<NodeJS.Signals, () => void>([
     ...PASSED.map((name): [NodeJS.Signals, () => void] => [name, () => pass(name)]),
@@ -319,7 +322,7 @@ function passSignals(pass: (name: NodeJS.Signals) => void): () => void {
   };
 }
 
-function recorded(ruleset: Ruleset, boundary: Boundary): Record<string, unknown> {
+export function recorded(ruleset: Ruleset, boundary: Boundary): Record<string, unknown> {
   return {
     tier: boundary.tier,
     landlock: boundary.landlock,
