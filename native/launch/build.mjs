@@ -55,6 +55,7 @@ function compileForTests(cc) {
   const tests = join(here, '../observe/test');
   return (
     compile(cc, sanitized, [join(here, 'src/plan.c'), join(here, 'test/fuzz.c')], 'fuzz') ??
+    compile(cc, sanitized, [join(here, 'src/exec-frames.c'), join(here, 'test/exec-fuzz.c')], 'exec-fuzz') ??
     compile(
       cc,
       sanitized,

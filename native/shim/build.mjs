@@ -10,7 +10,18 @@ const build = join(here, 'build');
 const sources = readdirSync(join(here, 'src'))
   .filter((name) => name.endsWith('.c'))
   .map((name) => join(here, 'src', name));
-const strict = ['-std=gnu11', '-Wall', '-Wextra', '-Werror', '-Wshadow', '-Wconversion', '-fstack-protector-strong'];
+const strict = [
+  '-std=gnu11',
+  '-Wall',
+  '-Wextra',
+  '-Werror',
+  '-Wshadow',
+  '-Wconversion',
+  '-fstack-protector-strong',
+  // What the stub and the broker say to each other.
+  '-I',
+  join(here, '../launch/src'),
+];
 const release = ['-O2', '-D_FORTIFY_SOURCE=2', '-fPIE', '-static-pie', '-Wl,-z,now,-z,relro,-z,noexecstack', '-s'];
 const sanitized = ['-O1', '-g', '-fsanitize=address,undefined', '-fno-sanitize-recover=all', '-fno-omit-frame-pointer'];
 

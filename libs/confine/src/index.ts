@@ -12,6 +12,7 @@ export type { Shown } from './view/build.js';
 export { launch, type Ended, type Launched, type LaunchFailure, type Proof, type Start } from './launch.js';
 export type { Opened } from './channel.js';
 export { GrantError, type Widening } from './grant.js';
+export type { AskedCommand, CommandAnswer, CommandEnd, CommandFront } from './broker.js';
 export type { Answer, Front, Observed, ObservedEvent, Question } from './observe.js';
 export type { Learned } from './learned.js';
 export { manifest, missing, type ManifestRow, type Status, type Supervised } from './manifest.js';

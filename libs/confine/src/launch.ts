@@ -1,6 +1,7 @@
 import { spawn, type ChildProcess, type IOType } from 'node:child_process';
 import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
+import { Broker, type CommandFront } from './broker.js';
 import { Channel, type Opened } from './channel.js';
 import { GrantError, type Widening } from './grant.js';
 import type { Supervised } from './manifest.js';
@@ -66,6 +67,8 @@ export interface LaunchOptions {
   user?: { uid: number; gid: number };
   /** Who answers and hears the supervisor; needed where the plan has one. */
   front?: Front;
+  /** Who decides about commands; needed where the plan has a broker. */
+  commands?: CommandFront;
   /** Looks at what was proved: the program runs when this has resolved, and never where it throws. */
   admit?(start: Start): Promise<void>;
 }
@@ -86,6 +89,7 @@ export function launch(launcher: string, plan: Plan, options: LaunchOptions = {}
       'pipe',
       plan.listeners.length > 0 || plan.connects ? 'ipc' : 'ignore',
       plan.names === undefined ? 'ignore' : 'pipe',
+      plan.broker === undefined ? 'ignore' : 'pipe',
     ],
     env: {},
     cwd: '/',
@@ -94,6 +98,8 @@ export function launch(launcher: string, plan: Plan, options: LaunchOptions = {}
   const pipe = child.stdio[3] as Duplex;
   const supervision =
     plan.names === undefined ? undefined : new Supervision(child.stdio.at(5) as Duplex, options.front);
+  if (plan.broker !== undefined && options.commands !== undefined)
+    new Broker(child.stdio.at(6) as Duplex, options.commands);
   const reports = new Reports();
   let start: (value: Start | undefined) => void = () => undefined;
   const ready = new Promise<Start | undefined>((done) => (start = done));

@@ -26,6 +26,8 @@ export interface Plan {
   names: Uint8Array | undefined;
   /** The supervisor tells what is read, run and connected to; only with one. */
   learns: boolean;
+  /** Folder of the door in which commands are taken to be run for the programs inside; undefined: none are. */
+  broker?: string | undefined;
   /** What the self-test aims at: a file that is hidden inside and a folder that is read-only inside. Undefined: no self-test. */
   selfTest: { canary: string; outside: string } | undefined;
 }
@@ -87,6 +89,7 @@ const RECORD = {
   listen: 10,
   names: 11,
   route: 13,
+  broker: 24,
   writable: 16,
   show: 17,
   cover: 18,
@@ -128,6 +131,7 @@ export function encodePlan(plan: Plan): Uint8Array {
     record('listen', u32(ipv4(address), port, kind === 'datagrams' ? 1 : 0));
   for (const { address, prefix } of plan.routes) record('route', u32(ipv4(address), prefix));
   if (plan.names !== undefined) record('names', plan.names);
+  if (plan.broker !== undefined) record('broker', text(plan.broker));
   for (const { path, rights } of plan.rules) record('rights', u32(rights, 0), text(path));
   for (const view of plan.view) {
     const attributes = u32(

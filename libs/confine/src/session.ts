@@ -39,6 +39,8 @@ export interface SessionInput {
   isObserved?: boolean;
   /** Whether that supervisor tells its front what is read, run and connected to. */
   learns?: boolean;
+  /** Folder of the door in which commands are taken, on the disk outside. */
+  broker?: string | undefined;
   /** Sockets of the session that the caller serves, with the addresses that are its own for that, and variables that say so inside, whatever the ruleset says of variables. */
   listeners: readonly Listener[];
   routes: readonly Route[];
@@ -119,6 +121,7 @@ export function prepare(input: SessionInput): Prepared {
     view: built.view,
     // What an ordinary user may write there is about its own processes: gdb and browsers do.
     rules: input.isRoot ? built.rules : [...built.rules, { path: '/proc', rights: RIGHTS.writeFile | RIGHTS.truncate }],
+    broker: input.broker,
     names: input.isObserved === true ? encodeNames(ruleset, built.found.held) : undefined,
     learns: input.isObserved === true && input.learns === true,
     selfTest: { canary, outside: outsideFolder(ruleset, built) },

@@ -2,6 +2,7 @@
 #define _GNU_SOURCE
 #include "launch.h"
 
+#include "exec.h"
 #include "kernel.h"
 #include "observe.h"
 
@@ -75,6 +76,7 @@ _Noreturn void agent_run(const struct plan *plan, const struct targets *targets,
   char word = 0;
   if (send(gate, attempts, sizeof attempts, MSG_NOSIGNAL) != (ssize_t)sizeof attempts || recv(gate, &word, 1, 0) != 1 || word != 'g') _exit(125);
 
+  if (inside->broker >= 0) zygote_start(inside->broker);
   environ = plan->envp;
   execvp(plan->argv[0], plan->argv);
   const int error = errno;

@@ -90,6 +90,7 @@ _Noreturn void init_run(const struct plan *plan, const struct targets *targets, 
   }
   close(inside->gate);
   if (inside->hand >= 0) close(inside->hand);
+  if (inside->broker >= 0) close(inside->broker);
   struct pollfd p = {.fd = control, .events = POLLIN};
   for (;;) {
     reap(agent, control);

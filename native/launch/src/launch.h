@@ -87,6 +87,7 @@ struct plan {
   size_t listener_count;
   struct plan_route routes[ROUTES_MAX];
   size_t route_count;
+  const char *broker; /* folder of the door in which commands are taken; NULL: they are not */
 };
 
 /* A socket on which Node takes handles from a child process; inherited where a plan has listeners. */
@@ -177,6 +178,7 @@ struct targets;
 struct inside {
   int control, gate;
   int hand; /* to the supervisor; -1: none */
+  int broker; /* what the zygote hears; -1: there is none */
 };
 _Noreturn void init_run(const struct plan *plan, const struct targets *targets, const struct inside *inside);
 

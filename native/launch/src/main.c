@@ -2,6 +2,7 @@
 #define _GNU_SOURCE
 #include "launch.h"
 
+#include "exec.h"
 #include "kernel.h"
 #include "observe.h"
 
@@ -42,10 +43,10 @@ static unsigned char *read_plan(int fd, size_t *length) {
 }
 
 /* The first process of the session lives as long as it does: it keeps nothing that the front happened to have open. */
-static void close_others(int plan, bool has_listeners, bool is_observed) {
-  for (int fd = 3; fd <= OBSERVE_CHANNEL; fd++)
-    if (fd != plan && !(fd == PLAN_CHANNEL && has_listeners) && !(fd == OBSERVE_CHANNEL && is_observed)) close(fd);
-  unsigned from = OBSERVE_CHANNEL + 1;
+static void close_others(int plan, bool has_listeners, bool is_observed, bool has_broker) {
+  for (int fd = 3; fd <= BROKER_CHANNEL; fd++)
+    if (fd != plan && !(fd == PLAN_CHANNEL && has_listeners) && !(fd == OBSERVE_CHANNEL && is_observed) && !(fd == BROKER_CHANNEL && has_broker)) close(fd);
+  unsigned from = BROKER_CHANNEL + 1;
   if (plan >= (int)from) {
     if (plan > (int)from && syscall(NR_CLOSE_RANGE, from, (unsigned)plan - 1, 0) != 0) fail("descriptors", "close_range");
     from = (unsigned)plan + 1;
@@ -103,8 +104,10 @@ int main(int argc, char **argv) {
   if (has_channel && !is_channel(PLAN_CHANNEL)) fail("listeners", "there is no channel to hand them out on");
   if (is_observed && !is_channel(OBSERVE_CHANNEL)) fail("observe", "there is no channel to its front");
 
+  if (plan.broker != NULL && !is_channel(BROKER_CHANNEL)) fail("broker", "there is no channel to its front");
+
   refuse_folders();
-  close_others(fd, has_channel, is_observed);
+  close_others(fd, has_channel, is_observed, plan.broker != NULL);
 
   struct targets targets = {0};
   struct attempt outside[ATTEMPTS] = {0};
@@ -122,6 +125,7 @@ int main(int argc, char **argv) {
       close(life[0]);
       close(hand[1]);
       if (has_channel) close(PLAN_CHANNEL);
+      if (plan.broker != NULL) close(BROKER_CHANNEL);
       observe_run(&plan, life[1], hand[0]);
     }
     close(life[1]);
@@ -135,6 +139,7 @@ int main(int argc, char **argv) {
     if (connector == 0) connector_run(entry[0], launcher);
     close(entry[0]);
   }
+  const int broker = plan.broker != NULL ? broker_start(&plan) : -1;
   pair(control);
   pair(gate);
   const int yes = 1;
@@ -153,9 +158,10 @@ int main(int argc, char **argv) {
     routes_make(&plan);
     listeners_hand_out(&plan);
     if (connects) connector_hand(&plan, entry[1]);
-    const struct inside inside = {.control = control[1], .gate = gate[1], .hand = hand[1]};
+    const struct inside inside = {.control = control[1], .gate = gate[1], .hand = hand[1], .broker = broker};
     init_run(&plan, &targets, &inside);
   }
+  if (broker >= 0) close(broker);
   close(control[1]);
   close(gate[1]);
   if (is_observed) close(hand[1]);

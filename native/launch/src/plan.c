@@ -17,6 +17,7 @@ enum record {
   LISTEN = 10,
   NAMES = 11,
   ROUTE = 13,
+  BROKER = 24,
   WRITABLE = 16,
   SHOW = 17,
   COVER = 18,
@@ -112,6 +113,7 @@ static const char *take(struct plan *plan, struct counts *seen, uint32_t type, c
     case CWD: return set_once(&plan->cwd, path(body, length), "the working folder is no plain absolute path, or there twice");
     case CANARY: return set_once(&plan->canary, path(body, length), "the canary is no plain absolute path, or there twice");
     case OUTSIDE: return set_once(&plan->outside, path(body, length), "the outside folder is no plain absolute path, or there twice");
+    case BROKER: return set_once(&plan->broker, path(body, length), "the folder of the broker is no plain absolute path, or there twice");
     case ARGUMENT:
       return (plan->argv[seen->arguments++] = (char *)(uintptr_t)text(body, length)) == NULL ? "an argument is no string" : NULL;
     case VARIABLE: {

@@ -74,7 +74,8 @@ static void make(struct buffer *plan) {
     unsigned char rule[64] = {(unsigned char)roll(3)};
     const unsigned char listener[] = {0, 0, 18, 198, (unsigned char)roll(256), (unsigned char)roll(256), (unsigned char)(roll(8) == 0), 0, (unsigned char)roll(3), 0, 0, 0};
     const unsigned char route[] = {0, 0, 18, 198, (unsigned char)roll(40), 0, 0, 0};
-    switch (roll(9)) {
+    switch (roll(10)) {
+      case 9: record(plan, 24, path, strlen(path) + 1); break;
       case 8: record(plan, 13, route, roll(8) == 0 ? 7 : 8); break;
       case 7: record(plan, 11, path, roll(8) == 0 ? 0 : strlen(path) + 1); break;
       case 6: record(plan, 10, listener, roll(8) == 0 ? 11 : 12); break;
@@ -113,6 +114,7 @@ static void judge(const struct plan *plan) {
   for (size_t i = 0; i < plan->listener_count; i++) check(plan->listeners[i].port != 0, "a port");
   for (size_t i = 0; i < plan->route_count; i++) check(plan->routes[i].prefix >= 8 && plan->routes[i].prefix <= 32, "a route");
   check(plan->names == NULL || plan->names_length > 0, "an empty table");
+  check(plan->broker == NULL || plain(plan->broker), "a folder of the broker");
   check(plan->listener_count <= LISTENERS_MAX && plan->route_count <= ROUTES_MAX, "too many listeners or routes");
   for (size_t i = 0; plan->envp[i] != NULL; i++) check(strchr(plan->envp[i], '=') > plan->envp[i], "a variable");
 }

@@ -61,6 +61,8 @@ it.each([
   ['fuzz', 1],
   ['fuzz', 2],
   ['fuzz', Math.floor(Math.random() * 2 ** 31)],
+  ['exec-fuzz', 1],
+  ['exec-fuzz', Math.floor(Math.random() * 2 ** 31)],
   ['observe-fuzz', 1],
   ['observe-fuzz', Math.floor(Math.random() * 2 ** 31)],
 ])('what is read stands random bytes: %s, seed %i', (name, seed) => {

@@ -89,6 +89,11 @@ int run_node_hook(const struct request *request, const struct conf *conf, const 
 /* Notes a payload that nobody recorded in run/missed and answers as the policy says. Returns the exit code. */
 int give_up(const struct request *request, const struct conf *conf, const char *reason);
 
+/* --- exec.c: the stub, by the name of a shell ------------------------------------------------------------------ */
+
+bool is_shell(const char *name);
+int exec_main(int argc, char **argv);
+
 /* --- io.c ---------------------------------------------------------------------------------------------------- */
 
 int64_t now_ms(void); /* monotonic */

@@ -13,6 +13,7 @@ interface RunOptions {
   profile?: string;
   agent?: string;
   tier: string;
+  broker: boolean;
   verbose?: boolean;
   allow: string[];
   without: string[];
@@ -47,6 +48,10 @@ export function register(program: Command, io: Io): void {
       'start although this property does not hold here, which your rules require (may be repeated; not what a team requires)',
       (property: string, all: string[]) => [...all, property],
       [] as string[],
+    )
+    .option(
+      '--no-broker',
+      'let the agent run its commands itself: they are not seen one by one, and grants for a call hold for none',
     )
     .option('-v, --verbose', 'print the enforcement manifest on stderr before the program starts')
     .addHelpText(
@@ -100,7 +105,7 @@ async function run(command: string[], options: RunOptions, io: Io): Promise<void
   });
   const ruleset = { ...said, required: requiredBut(said, options.without) };
   for (const { kind, text } of notes) if (kind !== 'without-effect') io.err(`nd7: ${safeLine(text)}`);
-  const attachment = found && (await attached(command, found, ruleset, io));
+  const attachment = found && (await attached(command, found, ruleset, io, options.broker));
   for (const text of attachment?.notes ?? []) io.err(`nd7: ${safeLine(text)}`);
   const ended = await runSession({
     ruleset,
@@ -171,6 +176,7 @@ export async function attached(
   found: FoundAgent,
   ruleset: Ruleset,
   io: Io,
+  isBrokered = false,
 ): Promise<Attachment> {
   const [{ attach }, { hiddenLogin, unapprovedKey }] = await Promise.all([
     import('../confine/attach.js'),
@@ -185,6 +191,7 @@ export async function attached(
     settings: settings ?? userSettingsFolder(io.env),
     environment: io.env,
     cwd: io.cwd,
+    isBrokered,
   });
   const own = argv.slice(found.at + 1);
   const key = found.name === 'claude-code' && isatty(0) ? unapprovedKey(ruleset, io.env, own) : undefined;

@@ -8,11 +8,14 @@ import type { AgentName, FoundAgent } from './attach-agent.js';
 import { codexArguments } from './attach-codex.js';
 import { readManaged } from './attach-managed.js';
 import { DOOR } from './door.js';
+import { findShell, shellVariables } from './shell.js';
 
 /** How an agent is started so that it speaks through the door of its session. Nothing of the user's is written for it. */
 export interface Attachment {
   agent: AgentName;
   argv: readonly string[];
+  /** The shell with which it runs commands, where these are brokered: undefined where they are not. */
+  shell: string | undefined;
   /** To be laid beside the door's socket, by name. */
   files: Readonly<Record<string, string>>;
   /** What a person should know before the start. */
@@ -28,6 +31,8 @@ export interface AttachInput {
   settings: string;
   environment: NodeJS.ProcessEnv;
   cwd: string;
+  /** Whether its commands are to be run by the broker. */
+  isBrokered?: boolean;
 }
 
 /** Throws `CliError` (2) where the agent would run without its hooks. */
@@ -42,7 +47,16 @@ const SKIPS = ['--bare', '--safe-mode'];
 const SKIP_VARIABLES = ['CLAUDE_CODE_SIMPLE', 'CLAUDE_CODE_SAFE_MODE'];
 const OFF = ['', '0', 'false', 'no', 'off'];
 
-function attachClaude({ argv, found, nd7Home, project, settings, environment, cwd }: AttachInput): Attachment {
+function attachClaude({
+  argv,
+  found,
+  nd7Home,
+  project,
+  settings,
+  environment,
+  cwd,
+  isBrokered,
+}: AttachInput): Attachment {
   const own = argv.slice(found.at + 1);
   const end = own.indexOf('--');
   const options = end < 0 ? own : own.slice(0, end);
@@ -73,11 +87,13 @@ function attachClaude({ argv, found, nd7Home, project, settings, environment, cw
   const off = userFiles.filter((file) => silencedBy(file, nd7Home)?.how === 'disable-all-hooks');
   const line = claudeLine(options);
   const given = givenSettings(line.settings, cwd);
+  const shell = isBrokered === true ? findShell(environment) : undefined;
   const ours = managed.isAttached ? {} : claudeHooks(registered(userFiles, nd7Home));
   return {
     agent: 'claude-code',
     argv: [...argv.slice(0, found.at + 1), ...line.options, ...own.slice(options.length)],
-    files: { [SETTINGS]: JSON.stringify(merged(given, ours)) },
+    shell,
+    files: { [SETTINGS]: JSON.stringify(merged(given, ours, shell === undefined ? {} : shellVariables(shell))) },
     notes: [
       ...[...off, ...(given['disableAllHooks'] === true ? ['--settings'] : [])].map(
         (file) => `"disableAllHooks" in ${file} does not hold in this session: hooks run, and are inside`,
@@ -92,7 +108,7 @@ function attachClaude({ argv, found, nd7Home, project, settings, environment, cw
 type Settings = Record<string, unknown>;
 
 /** Settings of the client, ours upon those that the person gave on the command line. */
-function merged(given: Settings, ours: Record<string, unknown[]>): Settings {
+function merged(given: Settings, ours: Record<string, unknown[]>, variables: Record<string, string>): Settings {
   const hooks: Record<string, unknown> = isObject(given['hooks']) ? { ...given['hooks'] } : {};
   for (const [event, groups] of Object.entries(ours)) {
     const theirs = hooks[event];
@@ -100,7 +116,9 @@ function merged(given: Settings, ours: Record<string, unknown[]>): Settings {
   }
   const sandbox = isObject(given['sandbox']) ? given['sandbox'] : {};
   // The boundary is around the whole client; a second one cannot be made inside.
-  return { ...given, disableAllHooks: false, sandbox: { ...sandbox, enabled: false }, hooks };
+  const env = { ...(isObject(given['env']) ? given['env'] : {}), ...variables };
+  const withEnv = Object.keys(env).length > 0 ? { env } : {};
+  return { ...given, ...withEnv, disableAllHooks: false, sandbox: { ...sandbox, enabled: false }, hooks };
 }
 
 /** What `--settings` says: a file, or the text itself. Throws `CliError` where it cannot be read: the client would not start either. */
@@ -193,6 +211,7 @@ function attachCodex({ argv, found, nd7Home }: AttachInput): Attachment {
   return {
     agent: 'codex',
     argv: [...argv.slice(0, found.at + 1), ...own, ...argv.slice(found.at + 1)],
+    shell: undefined,
     files: {},
     notes: [],
   };

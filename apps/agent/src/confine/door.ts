@@ -66,6 +66,9 @@ export class Door {
   #refused = 0;
   #guest: DoorGuest | undefined;
 
+  /** Told of each hook that is heard, before it is answered. */
+  hears: (payload: Uint8Array) => void = () => undefined;
+
   private constructor(
     private readonly home: string,
     private readonly folder: DoorFolder,
@@ -118,6 +121,11 @@ export class Door {
     this.#guest = guest;
   }
 
+  /** The folder, outside. */
+  get path(): string {
+    return realpathSync(this.folder.path);
+  }
+
   /** Variables that name the door inside. */
   get variables(): Record<string, string> {
     return { ND7_SOCKET: `${DOOR}/hook` };
@@ -156,6 +164,7 @@ export class Door {
         (await this.#guest?.asked(request, peer, gone)) ??
         this.#refuse(peer, 'something else than a hook was asked for')
       );
+    this.hears(request.payload);
     const { id: run, place } = this.record;
     const inside: Inside = {
       run,

@@ -56,13 +56,14 @@ export class RunRecord {
     return { entries: this.journal?.entries ?? 0, head: this.journal?.head ?? '' };
   }
 
-  /** Appends an entry and waits until it is on the disk; `what` it tells of is for the error. Throws `CliError` where recording is required. */
+  /** Appends an entry and waits until it is on the disk (without `sync`: until it is written); `what` it tells of is for the error. Throws `CliError` where recording is required. */
   async note(
     kind: string,
     data: Record<string, unknown>,
     what: string,
     source = 'recorder:nd7',
     peer?: Record<string, unknown>,
+    { sync = true }: { sync?: boolean } = {},
   ): Promise<void> {
     if (this.journal === undefined) return;
     const now = systemClock.now();
@@ -71,7 +72,7 @@ export class RunRecord {
     const gap = lost && { time, source: 'recorder:nd7', kind: 'gap', data: JSON.stringify(lost.data) };
     try {
       const draft = { time, source, kind, data: JSON.stringify(data), ...(peer === undefined ? {} : { peer }) };
-      await this.journal.append(gap === undefined ? [draft] : [gap, draft], { sync: true });
+      await this.journal.append(gap === undefined ? [draft] : [gap, draft], { sync });
     } catch (error) {
       if (this.recording === 'required') throw unrecorded(what, error);
       if (lost === undefined) this.warn(`${what} is not recorded: ${reasonOf(error)}`);

@@ -20,6 +20,7 @@ import type { Grant, Request as Asked } from '../grants/entry.js';
 import { SessionGrants } from '../grants/session-grants.js';
 import { safeLine } from '../show/safe.js';
 import type { Attachment } from './attach.js';
+import { brokered, type Brokered } from './brokered.js';
 import { Door } from './door.js';
 import { wayOut, type WayOut } from './egress.js';
 import { hiddenProgram } from './hidden-program.js';
@@ -89,7 +90,10 @@ export async function runSession(request: RunRequest): Promise<Ended> {
   try {
     door = await openDoor(request, record);
     grants = door && (await openGrants(request, record, door));
-    const way: Way = { userNamespace: true, isObserved: true };
+    const shell = request.attachment?.shell;
+    const broker =
+      door === undefined || shell === undefined ? undefined : brokered(request.nd7Home, door, shell, request.warn);
+    const way: Way = { userNamespace: true, isObserved: true, broker };
     const inside: Inside = { record, door, grants };
     let ended = await attempt(request, launcher.path, inside, way);
     // Where user namespaces are refused, root makes the others without one.
@@ -185,6 +189,8 @@ interface Way {
   userNamespace: boolean;
   /** With a supervisor that answers the calls that make names. */
   isObserved: boolean;
+  /** Where an agent's commands are run for it. */
+  broker: Brokered | undefined;
 }
 
 /** What a supervisor can do at best: what it can do here it says itself. */
@@ -210,6 +216,8 @@ async function attempt(
   const prepared = prepareSession(request, out, door, way);
   let ingress: Ingress | undefined;
   let end = (): void => undefined;
+  const commands = way.broker?.commands(prepared.plan, record, request.warn, () => end());
+  if (door !== undefined && commands !== undefined) door.hears = (payload) => commands.hears(payload);
   const mediation = new Mediation(
     ruleset,
     (kind, data, ...rest) => {
@@ -228,6 +236,7 @@ async function attempt(
     void process.stderr;
     const session = launch(launcher, prepared.plan, {
       front: request.learning?.beside(front) ?? front,
+      ...(commands === undefined ? {} : { commands }),
       ...(request.stdio === undefined ? {} : { stdio: request.stdio }),
       admit: async ({ landlock, proofs, supervised }) => {
         const rows = manifest(ruleset, prepared.built, proofs, supervised);
@@ -238,6 +247,7 @@ async function attempt(
         await record.note('enforcement', recorded(ruleset, boundary), 'what holds');
         door?.admit(session.process.pid);
         grants?.admit(session.process.pid, way.isObserved ? session : undefined);
+        commands?.admit(session.process.pid);
         request.started(boundary);
       },
     });
@@ -249,6 +259,7 @@ async function attempt(
       const start = await session.started;
       const ended = await session.ended;
       await mediation.finish();
+      await commands?.over();
       if (start !== undefined) request.decided([...mediation.tallies, ...refused.tallies], grants?.made ?? []);
       return { ...ended, hasRun: start !== undefined };
     } finally {
@@ -272,13 +283,15 @@ function prepareSession(
 ): ReturnType<typeof prepare> {
   try {
     const argv = door === undefined ? request.argv : (request.attachment?.argv ?? request.argv);
-    const variables = { ...out.environment, ...door?.variables };
+    const variables = { ...out.environment, ...door?.variables, ...way.broker?.variables };
     const { listeners, routes, resolvesNames } = out;
     const shows = [...(door?.shows ?? []), ...(request.shows ?? [])];
     const connects = request.ruleset.network.listen.length > 0;
     const own = { argv, connects, listeners, routes, resolvesNames, variables, shows };
     const learns = request.learning !== undefined;
-    return prepare({ ...request, ...own, ...way, learns, isRoot: isRoot(), isFront: true });
+    const { userNamespace, isObserved, broker } = way;
+    const how = { userNamespace, isObserved, broker: broker?.folder, learns, isRoot: isRoot(), isFront: true };
+    return prepare({ ...request, ...own, ...how });
   } catch (error) {
     if (error instanceof PrepareError) throw new CliError(2, error.message, error.hint, 'no-boundary');
     throw error;

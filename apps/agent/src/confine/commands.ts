@@ -1,0 +1,228 @@
+import { readFileSync } from 'node:fs';
+import { blake3Hex } from '@nd7/blake3';
+import type { AskedCommand, CommandAnswer, CommandEnd, CommandFront } from '@nd7/confine';
+import { processFacts } from '@nd7/kernel';
+import { lineage } from '../recorder/inside.js';
+import type { Client } from '../recorder/peer.js';
+import { commandEnvironment } from './command-environment.js';
+import { SpokenCommands } from './spoken-commands.js';
+import type { RunRecord } from './record.js';
+
+/** Entries about commands: a layer outside the agent ran them and saw how they ended. */
+const SOURCE = 'effect:exec-broker';
+/** So many refusals are told one by one. */
+const MAX_TOLD = 20;
+const SIGCHLD_BIT = 1n << 16n;
+
+export interface CommandsInput {
+  record: Pick<RunRecord, 'note'>;
+  /** The shell that the agent would have used, and what it takes for it. */
+  shell: string;
+  stub: string;
+  /** What the agent's process was given. */
+  environment: Readonly<Record<string, string>>;
+  warn(text: string): void;
+  /** The policy requires a record, and one could not be written. */
+  unrecorded(error: unknown): void;
+}
+
+interface Running {
+  name: string;
+  call: string | undefined;
+  since: number;
+  keeper?: number;
+  shell?: number;
+}
+
+/**
+ * Decides about the commands that an agent gives away to be run, and records what was run. Who asks is the kernel's word; of what it says only
+ * the text is taken. A command gets no more than the session's rules: it is run by the session's zygote.
+ */
+export class Commands implements CommandFront {
+  readonly #spoken = new SpokenCommands();
+  readonly #running = new Map<number, Running>();
+  /** Pids of keepers, by the call that they belong to. */
+  readonly #trees = new Map<string, number>();
+  #first: Client | undefined;
+  #count = 0;
+  #refused = 0;
+  /** What has ended. Both end with the session too: it matters when the next command comes. */
+  #lost: 'zygote' | 'broker' | undefined;
+  #isToldLost = false;
+
+  constructor(private readonly input: CommandsInput) {}
+
+  /** From now on those are heard that stand below the session's first process. */
+  admit(pid: number | undefined): void {
+    const facts = pid === undefined ? undefined : processFacts(pid);
+    this.#first = facts && { pid: facts.pid, start: facts.start };
+  }
+
+  /** The payload of a hook from inside: what the agent says that it will run, and that it has. */
+  hears(payload: Uint8Array): void {
+    const heard = this.#spoken.hear(payload);
+    if (heard === 'announced') this.#tellLost();
+    // Before it ended nothing of that text was given away: it ran under the session's rules, seen by nobody.
+    else if (heard !== undefined && !this.#isToldLost) {
+      const data = { reason: 'command not seen', call: heard.unseen };
+      this.#note('recorder:nd7', 'alarm', data, 'a command that was not seen');
+    }
+  }
+
+  /** Pid outside of the process below which a call's command runs, as long as it does. */
+  treeOf(call: string): number | undefined {
+    return this.#trees.get(call);
+  }
+
+  async asked(command: AskedCommand): Promise<CommandAnswer> {
+    const from = this.#first && lineage(command.pid, this.#first);
+    const caller = from === undefined ? undefined : callerOf(command.pid);
+    if (from === undefined) {
+      this.#refuse(command, 'who asked is not inside');
+      return { verdict: 'refuse', reason: 'who asked is not inside this session' };
+    }
+    this.#tellLost();
+    // It has gone already, or shows itself to nobody; or nobody is there to run it.
+    if (caller === undefined || this.#isToldLost) return { verdict: 'direct' };
+    const { shell, stub, environment } = this.input;
+    const given = commandEnvironment(caller.environment, environment, { stub, shell });
+    try {
+      const running = await this.#began(command, 'broker', { by: from[0], leftOut: given.leftOut });
+      this.#running.set(command.id, running);
+    } catch (error) {
+      this.input.unrecorded(error);
+      return { verdict: 'refuse', reason: 'it cannot be recorded, and the policy requires it' };
+    }
+    const argv = [shell, ...(command.login ? ['-l'] : []), '-c', command.text];
+    return {
+      verdict: 'run',
+      order: {
+        program: shell,
+        argv,
+        environment: given.environment,
+        folder: caller.pid,
+        umask: caller.umask,
+        // The stub's own: what a shell starts with is not ignored for its children's sake.
+        ignored: caller.ignored & ~SIGCHLD_BIT,
+      },
+    };
+  }
+
+  told(command: AskedCommand): void {
+    if (this.#first !== undefined && lineage(command.pid, this.#first) !== undefined)
+      void this.#began(command, 'itself', { by: processFacts(command.pid), leftOut: [] }).catch(this.input.unrecorded);
+  }
+
+  began(id: number, keeper: number, shell: number): void {
+    const running = this.#running.get(id);
+    if (running === undefined) return;
+    Object.assign(running, { keeper, shell });
+    if (running.call !== undefined) this.#trees.set(running.call, keeper);
+  }
+
+  ended(id: number, end: CommandEnd): void {
+    const running = this.#running.get(id);
+    if (running === undefined) return;
+    const { code, signal, isLost, ...used } = end;
+    const ms = Math.round(performance.now() - running.since);
+    const { name, keeper, shell } = running;
+    const data = { command: name, pid: shell, tree: keeper, code, signal, ms, ...(isLost ? { lost: true } : { used }) };
+    this.#note(SOURCE, 'exec.end', data, 'how a command ended');
+  }
+
+  gone(id: number): void {
+    const running = this.#running.get(id);
+    this.#running.delete(id);
+    if (running?.call !== undefined && this.#trees.get(running.call) === running.keeper)
+      this.#trees.delete(running.call);
+  }
+
+  handedBack(id: number): void {
+    const running = this.#running.get(id);
+    this.#running.delete(id);
+    if (running !== undefined)
+      this.#note(SOURCE, 'exec.end', { command: running.name, direct: true }, 'that a command runs by itself');
+  }
+
+  refused(pid: number, uid: number, why: 'no request' | 'too many'): void {
+    this.#refuse({ pid, uid }, why === 'no request' ? 'what was said is no request' : 'too many commands at once');
+  }
+
+  lost(what: 'zygote' | 'broker'): void {
+    this.#lost ??= what;
+  }
+
+  /** The program has ended, and what runs with it. */
+  async over(): Promise<void> {
+    if (this.#refused > MAX_TOLD)
+      await this.input.record.note(
+        'alarm',
+        { reason: 'broker refused', count: this.#refused },
+        'refusals of the broker',
+      );
+  }
+
+  async #began(
+    { text, login, terminal }: AskedCommand,
+    how: 'broker' | 'itself',
+    { by, leftOut }: { by: { pid: number; start: string } | undefined; leftOut: string[] },
+  ): Promise<Running> {
+    const spoken = this.#spoken.match(text.toString('utf8'));
+    const running: Running = { name: `c-${++this.#count}`, call: spoken?.call, since: performance.now() };
+    const data = {
+      command: running.name,
+      how,
+      ...(spoken === undefined ? {} : { call: spoken.call, session: spoken.session, tied: spoken.by }),
+      // The text itself stands in the intent, where what is secret in it is kept apart.
+      text: { blake3: blake3Hex(text), bytes: text.length },
+      by: by && { pid: by.pid, start: by.start },
+      ...(login ? { login } : {}),
+      ...(terminal ? { terminal } : {}),
+      ...(leftOut.length > 0 ? { left_out: leftOut } : {}),
+    };
+    await this.input.record.note('exec', data, 'that a command begins', SOURCE, undefined, { sync: false });
+    return running;
+  }
+
+  #tellLost(): void {
+    const what = this.#lost;
+    if (what === undefined || this.#isToldLost) return;
+    this.#isToldLost = true;
+    this.input.warn(
+      `commands of this session are not seen any more: nd7’s ${what} has ended. They run inside the boundary all the same.`,
+    );
+    this.#note('recorder:nd7', 'alarm', { reason: 'no broker', detail: `the ${what} has ended` }, 'the broker’s end');
+  }
+
+  #refuse({ pid, uid }: { pid: number; uid: number }, detail: string): void {
+    if (++this.#refused <= MAX_TOLD)
+      this.#note('recorder:nd7', 'alarm', { reason: 'broker refused', detail, by: { pid, uid } }, 'a refusal');
+  }
+
+  #note(source: string, kind: string, data: Record<string, unknown>, what: string): void {
+    this.input.record.note(kind, data, what, source, undefined, { sync: false }).catch(this.input.unrecorded);
+  }
+}
+
+interface Caller {
+  /** As it is called inside. */
+  pid: number;
+  umask: number;
+  ignored: bigint;
+  environment: Buffer;
+}
+
+/** What the kernel says of a process inside (proc(5)); undefined where it has gone. */
+function callerOf(pid: number): Caller | undefined {
+  try {
+    const status = readFileSync(`/proc/${pid}/status`, 'latin1');
+    const field = (name: string): string => new RegExp(`^${name}:\\s*(.*)$`, 'm').exec(status)?.[1] ?? '';
+    const inside = Number(/(\d+)$/.exec(field('NSpid'))?.[1]);
+    const umask = Number.parseInt(field('Umask'), 8);
+    if (!(inside > 0) || !(umask >= 0)) return undefined;
+    const environment = readFileSync(`/proc/${pid}/environ`);
+    return { pid: inside, umask, ignored: BigInt(`0x${field('SigIgn') || '0'}`), environment };
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,298 @@
+// Commands that an agent gives away, in the real boundary: what they are, see and do is what it would be without a broker, and what was run is recorded.
+import { spawnSync } from 'node:child_process';
+import { readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { Desk, USERS } from './broker.fixture.js';
+
+function missing(): string | undefined {
+  if (process.platform !== 'linux') return 'no Linux';
+  if (spawnSync('python3', ['--version']).status !== 0) return 'no python3';
+  const desk = new Desk(USERS[0]?.[1] ?? {});
+  try {
+    const ran = desk.inside('true');
+    return ran.status === 0 ? undefined : `no boundary here: ${ran.stderr}`;
+  } finally {
+    desk.close();
+  }
+}
+const lacks = missing();
+
+let desk: Desk;
+afterEach(() => desk.close());
+
+const until = async (what: string, holds: () => boolean): Promise<void> => {
+  for (let i = 0; i < 600 && !holds(); i++) await new Promise((done) => setTimeout(done, 100));
+  if (!holds()) throw new Error(`never: ${what}`);
+};
+const alive = (mark: string): boolean =>
+  spawnSync('pgrep', ['-f', `^sleep ${mark}$`], { encoding: 'utf8' }).stdout.trim() !== '';
+/** Seconds that nobody else sleeps. */
+const aWhile = (): string => `${3600 + Math.floor(Math.random() * 1e6)}`;
+
+describe.each(USERS)('a brokered command, as %s', (_name, user) => {
+  (lacks === undefined ? describe : describe.skip)(`[${lacks ?? 'here'}]`, () => {
+    beforeEach(() => {
+      desk = new Desk(user);
+    });
+
+    /** What differs by being a process at all. */
+    const SAME: [string, string][] = [
+      ['exit codes', `for n in 0 1 7 126 255; do $S -c "exit $n"; echo $?; done`],
+      [
+        'deaths by signals',
+        `for s in TERM KILL INT HUP PIPE USR1 ABRT SEGV; do $S -c "kill -$s \\$\\$"; echo $?; done`,
+      ],
+      [
+        'the order of both streams',
+        `$S -c 'for i in 1 2 3 4; do echo out $i; echo err $i >&2; done' > both 2>&1; cat both`,
+      ],
+      ['stdin', `printf 'a\\nb' | $S -c 'read x; echo $x; cat'; echo; $S -c 'cat; echo end' < /dev/null`],
+      [
+        'closed streams',
+        `for c in '<&-' '>&-' '2>&-' '<&- >&-' '<&- >&- 2>&-'; do eval "\\$S -c 'ls /proc/self/fd | head -c 3 | wc -c; true' $c"; echo $?; done; $S -c 'echo lost >&1' >&-; echo $?`,
+      ],
+      [
+        'quotes, unicode, lines',
+        `$S -c 'echo "a '"'"'b'"'"' \\$x ü 日本 \\\\ $((1+1))"; echo "second\nline"; cat <<EOF
+here $0 \${HOME:+home}
+EOF'`,
+      ],
+      ['a text that is no UTF-8', `$S -c "$(printf 'printf %%s \\\\xff\\\\xfe\\377 | od -An -tx1')"`],
+      [
+        'a text of 120 KiB, and one that no program can be given',
+        `x=$(head -c 120000 /dev/zero | tr '\\0' x); $S -c ": $x; echo \\\${#0} big"; y=$x$x; $S -c ": $y; echo never" 2>/dev/null; echo $?`,
+      ],
+      [
+        'its folder',
+        `mkdir -p "d/a b"; cd "d/a b"; $S -c 'pwd; cd ..; pwd'; pwd; mkdir ../gone; cd ../gone; rmdir ../gone; $S -c 'echo $PWD; ls | wc -l' 2>&1`,
+      ],
+      [
+        'its umask and what it ignores',
+        `umask 027; (trap '' USR1 INT; $S -c 'umask; kill -USR1 $$; echo lives; grep SigIgn /proc/self/status'); umask 0; $S -c umask`,
+      ],
+      [
+        'variables',
+        `A='x y' B= $S -c 'echo "$A" "\${B-unset}" $SHELL $0'; printf 'echo file' > rc; env -u ZZ ZZ=$(printf '\\377') $S -c 'printf "%s" "$ZZ" | od -An -tx1'`,
+      ],
+      [
+        'what it leaves behind',
+        `$S -c 'sleep 0.3 > /dev/null 2>&1 & echo at once'; $S -c '(sleep 0.2; echo late) & echo first' | cat`,
+      ],
+      [
+        'a login shell, options and scripts',
+        `echo 'echo profile' > $HOME/.bash_profile; $S -l -c 'echo a'; $S -lc 'echo b'; $S -c -l 'echo c'; echo 'echo $0 $1' > s.sh; $S s.sh x; $S -c 'echo $0 $1' n y; $S -xc 'echo t' 2>&1; echo 'echo in' | $S; $S --version | head -1; $S -c ''; echo $?`,
+      ],
+      ['text that a shell refuses', `$S -c 'if' 2>&1; echo $?; $S -c 'nosuchprogram' 2>&1; echo $?`],
+      [
+        'signals that are sent to it',
+        `for s in TERM HUP USR1 USR2; do $S -c "trap 'echo got $s; exit 3' $s; echo up; sleep 20 & wait" > out.$s & p=$!; until grep -q up out.$s; do sleep 0.05; done; sleep 0.3; kill -$s $p; wait $p; echo $?; cat out.$s; done 2>/dev/null`,
+      ],
+      [
+        'signals that kill it',
+        `for s in TERM KILL; do $S -c 'echo up; exec sleep 20' > out.$s & p=$!; until grep -q up out.$s; do sleep 0.05; done; kill -$s $p; wait $p; echo $?; done 2>/dev/null`,
+      ],
+      [
+        'stops',
+        `$S -c 'echo up; kill -STOP $$; echo on' > out & p=$!; until grep -q T /proc/$p/stat && grep -q up out && [ "$(cut -d' ' -f3 /proc/$p/stat)" = T ]; do sleep 0.05; done; cat out; kill -CONT $p; wait $p; echo $?; cat out`,
+      ],
+      [
+        'many at once',
+        `for i in $(seq 40); do $S -c "sleep 0.05; echo $i; exit $((i % 7))" > o.$i & done; wait; cat o.* | sort -n | tr '\\n' ' '`,
+      ],
+    ];
+    it.each(SAME)('%s are as without it', (_what, script) => {
+      const outside = desk.outside(script);
+      const inside = desk.inside(script);
+      expect({ status: inside.status, stdout: inside.stdout }).toEqual({
+        status: outside.status,
+        stdout: outside.stdout,
+      });
+      expect(desk.of('exec').length).toBeGreaterThan(0);
+      expect(desk.of('exec').length).toBe(desk.of('exec.end').length);
+      expect(desk.of('alarm')).toEqual([]);
+    });
+
+    it('is recorded by who ran it: its text, its tree, its end, what it used', () => {
+      desk.inside(`$S -c 'head -c 20000000 /dev/zero | sha256sum > /dev/null; exit 9'; $S -c 'kill -9 $$'`);
+      const [first, second] = desk.of('exec.end');
+      expect(desk.of('exec')[0]).toMatchObject({ command: 'c-1', how: 'broker', text: { bytes: 58 } });
+      expect(first).toMatchObject({
+        command: 'c-1',
+        code: 9,
+        signal: null,
+        used: { maxRssKiB: expect.any(Number) as number },
+      });
+      expect((first?.['used'] as { userUs: number }).userUs).toBeGreaterThan(0);
+      expect(second).toMatchObject({ command: 'c-2', code: null, signal: 9 });
+      expect(desk.entries().filter(({ source }) => source === 'effect:exec-broker')).toHaveLength(4);
+    });
+
+    it('is confined exactly as the agent is, and gets no more', () => {
+      const { stdout } = desk.inside(`
+facts() { grep -E '^(Uid|Gid|Groups|Cap|NoNewPrivs|Seccomp|Seccomp_filters)' /proc/self/status; readlink /proc/self/ns/*; }
+facts > mine; $S -c "$(echo 'grep -E "^(Uid|Gid|Groups|Cap|NoNewPrivs|Seccomp|Seccomp_filters)" /proc/self/status; readlink /proc/self/ns/*')" > its; cmp mine its && echo same
+$S -c 'echo y > /usr/nd7-probe' 2>/dev/null || echo refused
+$S -c 'mkdir -p .vscode; echo {} > .vscode/settings.json' 2>/dev/null || echo protected
+$S -c 'ls -A $HOME/.nd7/sessions' 2>/dev/null || echo hidden
+$S -c 'ls /proc/self/fd | wc -l'`);
+      expect(stdout.split('\n')).toEqual(['same', 'refused', 'protected', 'hidden', '4', '']);
+    });
+
+    it('has no variable by which code is loaded before it, but those that the session has', () => {
+      const { stdout } = desk.inside(
+        `echo 'echo loaded' > rc; BASH_ENV=$PWD/rc LD_LIBRARY_PATH=/x PS4=a $S -c 'echo "\${BASH_ENV-none} \${LD_LIBRARY_PATH-none}"'`,
+      );
+      expect(stdout).toBe('none none\n');
+      expect(desk.of('exec')[0]?.['left_out']).toEqual(expect.arrayContaining(['BASH_ENV', 'LD_LIBRARY_PATH', 'PS4']));
+    });
+
+    it('has the terminal that its agent gave it: job control, interrupts, size', () => {
+      writeFileSync(join(desk.project, 'term.py'), TERMINAL);
+      const script = 'python3 term.py $S';
+      const outside = desk.outside(script);
+      const inside = desk.inside(script);
+      expect(outside.stdout).toContain('tty True 33 101');
+      expect(inside.stdout).toBe(outside.stdout);
+      expect(desk.of('exec')[0]).toMatchObject({ how: 'broker', terminal: true });
+    });
+
+    it('is run by who asks where the terminal is led by somebody else', () => {
+      writeFileSync(join(desk.project, 'term.py'), TERMINAL);
+      const { stdout } = desk.inside(`python3 term.py /bin/bash "$S -c 'tty > /dev/null && echo mine'; true"`);
+      expect(stdout).toContain('mine');
+      expect(desk.of('exec')[0]).toMatchObject({ how: 'itself' });
+    });
+
+    it('dies with its stub, and all that it has made', async () => {
+      const [one, two] = [aWhile(), aWhile()];
+      desk.inside(
+        `$S -c 'setsid sleep ${one} & (sleep ${two}) & wait' & p=$!; sleep 1; kill -KILL $p; sleep 2; pgrep -c sleep`,
+      );
+      await until('the tree has gone', () => !alive(one) && !alive(two));
+      expect(desk.of('exec.end')[0]).toMatchObject({ signal: 9 });
+    });
+
+    it('goes on by itself where the zygote was killed, and that is said', () => {
+      const { stdout, stderr } = desk.inside(
+        `$S -c 'echo one'; kill -KILL $(pgrep -o -P 1 nd7-launch); sleep 0.5; $S -c 'echo two; exit 5'; echo $?`,
+      );
+      expect(stdout).toBe('one\ntwo\n5\n');
+      expect(stderr).toContain('zygote has ended');
+      expect(desk.of('alarm')).toEqual([{ reason: 'no broker', detail: 'the zygote has ended' }]);
+    });
+
+    it('ends with its keeper, and its end is told as unseen', () => {
+      const mark = aWhile();
+      const { stdout } = desk.inside(
+        `$S -c 'exec sleep ${mark}' & p=$!; sleep 1; kill -KILL $(ps -o ppid= -p $(pgrep -f "^sleep ${mark}")); wait $p; echo $?; sleep 0.3; pgrep -f "^sleep ${mark}" || echo gone`,
+      );
+      expect(stdout).toBe('137\ngone\n');
+      expect(desk.of('exec.end')[0]).toMatchObject({ signal: 9, lost: true });
+    });
+
+    it('nobody inside looks into the zygote or a keeper', () => {
+      const { stdout } = desk.inside(
+        `z=$(pgrep -o -P 1 nd7-launch); cat /proc/$z/environ 2>/dev/null | wc -c; readlink /proc/$z/fd/* | wc -l; head -c 1 /proc/$z/mem 2>/dev/null | wc -c`,
+      );
+      expect(stdout).toBe('0\n0\n0\n');
+    });
+
+    it('is not taken from who says something else, holds everything or says nothing', () => {
+      writeFileSync(join(desk.project, 'hostile.py'), HOSTILE);
+      const { stdout } = desk.inside('python3 hostile.py; $S -c "echo still; exit 4"; echo $?');
+      expect(stdout).toBe('refused 10\nstill\n4\n');
+      expect(desk.of('alarm').filter(({ reason }) => reason === 'broker refused').length).toBeGreaterThan(9);
+      // What was closed in their place ran nothing.
+      expect(desk.of('exec')).toHaveLength(1);
+    });
+
+    it('is not taken from outside of the session, nor from another one', async () => {
+      const mark = aWhile();
+      const running = desk.start(`$S -c 'echo > up; sleep ${mark}'`);
+      await until('it runs', () => alive(mark));
+      const folder = spawnSync('sh', ['-c', `echo ${desk.home}/.nd7/run/s-*/`], { encoding: 'utf8' }).stdout.trim();
+      const stub = `${folder}bash`;
+      const asked = spawnSync(stub, ['-c', 'echo ran'], { encoding: 'utf8', ...user });
+      expect(asked).toMatchObject({ status: 126, stdout: '' });
+      expect(asked.stderr).toContain('who asked is not inside this session');
+      expect(readFileSync(`/proc/${running.pid}/stat`, 'latin1')).not.toBe('');
+      running.kill('SIGKILL');
+      await until('what it ran has gone', () => !alive(mark));
+    });
+
+    it('leaves nothing behind when there are very many', () => {
+      const { stdout, status } = desk.inside(
+        `i=0; while [ $i -lt 400 ]; do $S -c "exit $((i % 5))"; [ $? = $((i % 5)) ] || echo wrong; i=$((i + 1)); done; sleep 0.3; ps -e -o stat=,comm= | grep -c nd7-launch`,
+      );
+      // The first process and the zygote.
+      expect([status, stdout]).toEqual([0, '2\n']);
+      expect(desk.of('exec.end')).toHaveLength(400);
+    });
+
+    it('is left to the agent where the person says so', () => {
+      desk.options = ['--no-broker'];
+      const { stdout } = desk.inside('echo $S; $S -c "echo by itself"');
+      expect(stdout).toBe('/bin/bash\nby itself\n');
+      expect(desk.of('exec')).toEqual([]);
+    });
+  });
+});
+
+/** A shell in a terminal of its own, as an agent that shows one makes it: what it says of it, and what the keys of it do. */
+const TERMINAL = String.raw`
+import fcntl, os, pty, select, struct, sys, termios, time
+shell, text = sys.argv[1], sys.argv[2] if len(sys.argv) > 2 else '''
+python3 -c "import os; print('tty', os.isatty(0) and os.isatty(1), *os.get_terminal_size(0)[::-1])"
+echo dev < /dev/tty && echo leads
+trap 'echo interrupted' INT; echo ready; sleep 30; trap - INT
+set -m; sleep 30 & echo job; kill -INT %1; wait %1; echo done $?
+trap 'stty size' WINCH; echo resize; sleep 30 & wait; kill %% 2>/dev/null
+exit 6'''
+pid, fd = pty.fork()
+if pid == 0:
+    time.sleep(0.2)
+    os.execv(shell, [shell, '-c', text])
+fcntl.ioctl(fd, termios.TIOCSWINSZ, struct.pack('HHHH', 33, 101, 0, 0))
+said = b''
+sent = set()
+while True:
+    try: part = os.read(fd, 4096)
+    except OSError: break
+    if not part: break
+    said += part
+    if b'ready' in said and 'i' not in sent: sent.add('i'); time.sleep(0.3); os.write(fd, b'\x03')
+    if b'resize' in said and 'r' not in sent: sent.add('r'); time.sleep(0.3); fcntl.ioctl(fd, termios.TIOCSWINSZ, struct.pack('HHHH', 20, 60, 0, 0))
+_, status = os.waitpid(pid, 0)
+print(said.decode().replace('\r', ''), os.waitstatus_to_exitcode(status))
+`;
+
+const HOSTILE = String.raw`
+import array, os, socket, struct
+def ask(data, fds):
+    s = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    s.connect('/run/nd7/exec')
+    s.sendmsg([data], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array('i', fds))] if fds else [])
+    s.settimeout(10)
+    try: answer = s.recv(1024)
+    except socket.timeout: answer = b''
+    return len(answer) >= 4 and struct.unpack('<I', answer[:4])[0] == 5
+M = b'nd7exec\x01'
+touch = b'touch evil'
+cases = [
+    (b'', [0]), (b'x', []), (M, [0, 1, 2]), (M + struct.pack('<I', 7), [0, 1, 2]),
+    (M + struct.pack('<I', 7) + touch + b'\0x', [0, 1, 2]), (M + struct.pack('<I', 7) + touch, [0, 1]),
+    (M + struct.pack('<I', 7) + touch, [0, 1, 2, 0]), (M + struct.pack('<I', 7) + touch, []),
+    (M + struct.pack('<I', 64) + touch, []), (M + struct.pack('<I', 7) + touch, [0] * 100),
+    (M + struct.pack('<I', 7) + b'x' * 131073, [0, 1, 2]),
+]
+n = sum(ask(data, fds) for data, fds in cases)
+assert not os.path.exists('evil')
+print('refused', n)
+held = []
+for i in range(400):
+    s = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    s.setblocking(False)
+    try: s.connect('/run/nd7/exec')
+    except BlockingIOError: pass
+    held.append(s)
+`;
