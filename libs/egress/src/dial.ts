@@ -1,15 +1,36 @@
-import { connect, type Socket } from 'node:net';
+import { connect, type OnReadOpts, type Socket } from 'node:net';
 import { Unreachable } from './decision.js';
+import { Inflow } from './inflow.js';
 import type { Target } from './target.js';
 
-/** Opens a connection to one address. */
-export type Connect = (address: string, port: number) => Socket;
+/** Opens a connection to one address. `onread`: what it reads goes there, and it is no stream to be read from. */
+export type Connect = (address: string, port: number, onread?: OnReadOpts) => Socket;
 
-export const directly: Connect = (address, port) =>
-  connect({ host: address, port, allowHalfOpen: true, noDelay: true });
+export const directly: Connect = (address, port, onread) =>
+  connect({ host: address, port, allowHalfOpen: true, noDelay: true, ...(onread && { onread }) });
+
+/** A connection that is open; with an inflow nothing but that reads from it. */
+export interface Dialled {
+  socket: Socket;
+  inflow: Inflow;
+}
 
 /** How long one address may take before the next is tried besides (RFC 8305 section 5 recommends 250 ms). */
 const NEXT_AFTER_MS = 250;
+
+/** As `dial`, for what is only passed on. */
+export async function dialInflow(...asked: Parameters<typeof dial>): Promise<Dialled> {
+  const inflows = new WeakMap<Socket, Inflow>();
+  const [target, addresses, connectTo, withinMs] = asked;
+  const reading: Connect = (address, port) => {
+    const inflow = new Inflow();
+    const socket = connectTo(address, port, inflow.onread);
+    inflows.set(socket, inflow);
+    return socket;
+  };
+  const socket = await dial(target, addresses, reading, withinMs);
+  return { socket, inflow: inflows.get(socket) as Inflow };
+}
 
 /**
  * Connects to the first address that answers: each next one is started when the last failed or took 250 ms. Throws Unreachable.

@@ -72,13 +72,14 @@ export class TestNet {
           ? Promise.resolve(found)
           : Promise.reject(Object.assign(new Error('not found'), { code: 'ENOTFOUND' }));
       },
-      connect: (address, port) => {
+      connect: (address, port, onread) => {
         this.dialled.push(`${address} ${String(port)}`);
         // Port 1 of loopback refuses, as what is not there does.
         return connect({
           host: '127.0.0.1',
           port: this.places.get(`${address} ${String(port)}`) ?? 1,
           allowHalfOpen: true,
+          ...(onread && { onread }),
         });
       },
       ...options,

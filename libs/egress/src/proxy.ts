@@ -15,7 +15,7 @@ import {
   type Source,
 } from '@nd7/policy';
 import { Refusal, Unreachable, type EgressDecision, type Via } from './decision.js';
-import { dial, directly, type Connect } from './dial.js';
+import { dial, dialInflow, directly, type Connect } from './dial.js';
 import { Endpoint, type ReadSecret } from './endpoint.js';
 import { HttpFront } from './http.js';
 import { NameServer } from './names.js';
@@ -185,7 +185,10 @@ export class Egress {
 
   /** Dials what was admitted. Throws Unreachable. */
   async dial({ target, addresses }: Admitted): Promise<Socket> {
-    const socket = await dial(target, addresses, this.#options.connect ?? directly, this.patienceMs);
+    return this.#opened(await dial(target, addresses, this.#options.connect ?? directly, this.patienceMs), target);
+  }
+
+  #opened(socket: Socket, target: Target): Socket {
     this.#track(socket);
     this.#upstream.set(socket, target);
     socket.once('close', () => this.#upstream.delete(socket));
@@ -201,12 +204,14 @@ export class Egress {
    */
   async tunnel(via: Via, client: Socket, target: Target, accept: () => void): Promise<void> {
     const admitted = await this.admit(via, target);
-    const upstream = await this.dial(admitted);
+    const connectTo = this.#options.connect ?? directly;
+    const { socket, inflow } = await dialInflow(target, admitted.addresses, connectTo, this.patienceMs);
+    const upstream = this.#opened(socket, target);
     try {
       if (client.destroyed) throw new Unreachable('refused', 'the program has gone');
       accept();
       if (!admitted.raw) upstream.write(await awaitHello(client, admitted, this.patienceMs));
-      join(client, upstream);
+      join(client, upstream, inflow);
     } catch (error) {
       upstream.destroy();
       client.destroy();

@@ -2,6 +2,7 @@ import type { Socket } from 'node:net';
 import { parseHost } from '@nd7/policy';
 import { MAX_HELLO, readClientHello } from './client-hello.js';
 import { Refusal } from './decision.js';
+import type { Inflow } from './inflow.js';
 import { shown, type Admitted } from './target.js';
 
 /**
@@ -63,20 +64,22 @@ export function nextBytes(socket: Socket, withinMs: number): Promise<Buffer | un
   });
 }
 
-/** Joins two sockets until both ends have said all they had to say: a half-closed side is passed on as such. */
-export function join(client: Socket, upstream: Socket): void {
+/**
+ * Joins two sockets until both ends have said all they had to say: a half-closed side is passed on as such. With an inflow that is what
+ * upstream's bytes come by.
+ */
+export function join(client: Socket, upstream: Socket, inflow?: Inflow): void {
   const cut = (): void => {
     client.destroy();
     upstream.destroy();
   };
-  for (const [from, to] of [
-    [client, upstream],
-    [upstream, client],
-  ] as const) {
+  for (const from of [client, upstream]) {
     from.on('error', cut);
     from.once('close', () => {
       if (!from.readableEnded) cut();
     });
-    from.pipe(to);
   }
+  client.pipe(upstream);
+  if (inflow === undefined) upstream.pipe(client);
+  else inflow.join(upstream, client);
 }

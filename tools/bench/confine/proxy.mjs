@@ -14,7 +14,8 @@ const egress = new Egress({
   rules: () => network,
   record: (decision) => record.note('network', { ...decision }, 'an answer of the proxy', 'decision:egress'),
   resolve: () => Promise.resolve(['93.184.216.34']),
-  connect: () => connect({ host: '127.0.0.1', port: Number(port), allowHalfOpen: true, noDelay: true }),
+  connect: (_address, _port, onread) =>
+    connect({ host: '127.0.0.1', port: Number(port), allowHalfOpen: true, noDelay: true, ...(onread && { onread }) }),
 });
 const listener = createServer({ allowHalfOpen: true });
 egress.serve(listener);

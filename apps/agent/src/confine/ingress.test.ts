@@ -180,9 +180,10 @@ describe('a server inside', () => {
     await said(child);
     const socket = connect(port, '127.0.0.1');
     await once(socket, 'connect');
+    const exited = once(child, 'exit');
     const closed = new Promise((done) => socket.on('error', () => undefined).on('close', done));
     child.kill('SIGKILL');
-    await closed;
+    await Promise.all([closed, exited]);
     expect(await ask(port)).toBe('ECONNREFUSED');
   });
 });

@@ -131,8 +131,10 @@ export class TestSession {
         return Promise.reject(Object.assign(new Error('not found'), { code: 'ENOTFOUND' }));
       },
       // Port 1 of loopback refuses, as what is not there does.
-      connect: (address, port) =>
-        connect({ host: '127.0.0.1', port: this.#places.get(`${address} ${String(port)}`) ?? 1, allowHalfOpen: true }),
+      connect: (address, port, onread) => {
+        const at = this.#places.get(`${address} ${String(port)}`) ?? 1;
+        return connect({ host: '127.0.0.1', port: at, allowHalfOpen: true, ...(onread && { onread }) });
+      },
     };
   }
 }
