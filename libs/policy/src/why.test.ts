@@ -23,7 +23,9 @@ describe('why', () => {
       by: 'file',
       reason: `${HOME}/.aws/credentials is hidden`,
       from: 'secrets: files.read.deny: ~/.aws',
-      instead: [`a person can allow it in their own policy: "${HOME}/.aws/credentials" in files.read.allow`],
+      instead: [
+        `a person can allow it in their own policy: "${HOME}/.aws/credentials" in files.read.allow; in a session that lives: nd7 allow read ${HOME}/.aws/credentials`,
+      ],
     });
   });
 
@@ -35,7 +37,7 @@ describe('why', () => {
       from: 'offline: files.write.deny: /',
       instead: [
         `${PROJECT} may be written`,
-        'a person can allow it in their own policy: "/etc/hosts" in files.write.allow',
+        'a person can allow it in their own policy: "/etc/hosts" in files.write.allow; in a session that lives: nd7 allow write /etc/hosts',
       ],
     });
   });
@@ -55,7 +57,7 @@ describe('why', () => {
       from: 'secrets: masks: **/.env*',
       instead: expect.arrayContaining([
         'files that match **/*.example are let out of this mask',
-        `a person can allow it in their own policy: "${PROJECT}/a/.env" in files.read.allow`,
+        `a person can allow it in their own policy: "${PROJECT}/a/.env" in files.read.allow; in a session that lives: nd7 allow read ${PROJECT}/a/.env`,
       ]) as never,
     });
     expect(told({ about: 'read', path: `${PROJECT}/.env` }, base).outcome).toBe('denied');
@@ -68,7 +70,9 @@ describe('why', () => {
       by: 'leaf',
       reason: `${PROJECT}/.git/hooks/pre-commit is protected (hooks): git runs it at the next commit`,
       from: 'offline: protect.refuse: git:hooks',
-      instead: [`a person can allow it in their own policy: "${PROJECT}/.git/hooks/pre-commit" in files.write.allow`],
+      instead: [
+        `a person can allow it in their own policy: "${PROJECT}/.git/hooks/pre-commit" in files.write.allow; in a session that lives: nd7 allow write ${PROJECT}/.git/hooks/pre-commit`,
+      ],
     });
     expect(told({ about: 'write', path: `${PROJECT}/.git/config` })).toMatchObject({ outcome: 'mediated', by: 'leaf' });
     expect(told({ about: 'write', path: `${PROJECT}/AGENTS.md` })).toMatchObject({
@@ -98,7 +102,7 @@ describe('why', () => {
       instead: [
         'github.com may be reached at port 22',
         'github.com may be reached at port 443',
-        'a person can allow it in their own policy: "github.com:80" in network.allow',
+        'a person can allow it in their own policy: "github.com:80" in network.allow; in a session that lives: nd7 allow net github.com:80',
       ],
     });
     for (const [authority, fault] of [
@@ -179,7 +183,9 @@ describe('why', () => {
     });
     expect(told({ about: 'socket', path: '/run/user/1000/bus' }, ruleset)).toMatchObject({
       outcome: 'denied',
-      instead: ['a person can allow it in their own policy: "/run/user/1000/bus" in sockets.allow'],
+      instead: [
+        'a person can allow it in their own policy: "/run/user/1000/bus" in sockets.allow; in a session that lives: nd7 allow socket /run/user/1000/bus',
+      ],
     });
     expect([3000, 3010, 3011].map((port) => told({ about: 'listen', port }, ruleset).outcome)).toEqual([
       'allowed',
@@ -198,7 +204,12 @@ describe('why', () => {
       }),
     ).toEqual([
       ...Array<unknown>(3).fill(['allowed', []]),
-      ['denied', ['a person can allow it in their own policy: "5433" in network.loopback']],
+      [
+        'denied',
+        [
+          'a person can allow it in their own policy: "5433" in network.loopback; in a session that lives: nd7 allow net localhost:5433',
+        ],
+      ],
     ]);
     expect(told({ about: 'variable', name: 'GITHUB_TOKEN' }, ruleset)).toMatchObject({
       outcome: 'allowed',

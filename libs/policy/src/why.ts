@@ -144,11 +144,22 @@ function nearestPath(ruleset: Ruleset, right: Right, path: string): Way[] {
 /** The grant that would do; none over what nobody at this machine can widen. */
 function grantFor(right: Granted, what: string, source: Source | null): Way[] {
   if (right === 'exec' || (source !== null && isFinal(source))) return [];
-  const text =
+  const living = commandFor(right, what);
+  const text = [
     source?.layer === 'project'
-      ? `the project’s own policy would have to say otherwise: ${source.text}`
-      : `a person can allow it in their own policy: ${JSON.stringify(what)} in ${FIELD[right]}`;
+      ? `the project’s own policy says otherwise: ${source.text}`
+      : `a person can allow it in their own policy: ${JSON.stringify(what)} in ${FIELD[right]}`,
+    ...(living === null ? [] : [`in a session that lives: ${living}`]),
+  ].join('; ');
   return [{ kind: 'grant', grant: { right, what }, text }];
+}
+
+/** What a person types to grant it to a session that lives; null where nothing does. */
+function commandFor(right: Granted, what: string): string | null {
+  if (right === 'listen') return null;
+  const [name, place] = right === 'loopback' ? ['net', `localhost:${what}`] : [right, what];
+  const word = /^[\w@%+=:,./-]+$/.test(place) ? place : `'${place.replaceAll("'", `'\\''`)}'`;
+  return `nd7 allow ${name} ${word}`;
 }
 
 const FIELD = {

@@ -44,7 +44,7 @@ describe('nd7 why', () => {
     expect(lines).toEqual([
       `denied    ${home}/diary/monday is hidden`,
       `          rule  ${nd7Home}/policy.jsonc:4 (user), files.read.deny: ~/diary`,
-      `          or    a person can allow it in their own policy: "${home}/diary/monday" in files.read.allow`,
+      `          or    a person can allow it in their own policy: "${home}/diary/monday" in files.read.allow; in a session that lives: nd7 allow read ${home}/diary/monday`,
     ]);
   });
 
@@ -106,7 +106,9 @@ describe('nd7 why', () => {
             by: 'file',
             reason: '/etc/shadow is hidden',
             rule: { policy: 'secrets', layer: 'profile', file: null, line: null, text: 'files.read.deny: /etc/shadow' },
-            instead: ['a person can allow it in their own policy: "/etc/shadow" in files.read.allow'],
+            instead: [
+              'a person can allow it in their own policy: "/etc/shadow" in files.read.allow; in a session that lives: nd7 allow read /etc/shadow',
+            ],
           },
         ],
       },

@@ -162,6 +162,7 @@ async function openGrants(request: RunRequest, record: RunRecord, door: Door): P
   try {
     const grants = await SessionGrants.open({
       policies,
+      ruleset,
       record,
       folder: door.control,
       living: { ...living, started: new Date().toISOString() },

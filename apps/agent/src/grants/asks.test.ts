@@ -16,12 +16,15 @@ class TestAsks {
   });
   readonly told: Request[] = [];
   readonly said: Record<string, unknown>[] = [];
+  /** Answers for which nobody waited. */
+  readonly unheard: string[] = [];
   readonly asks = new Asks({
     policies: this.test.policies,
     book: this.test.book,
     facts: {},
     note: (kind, data, _what, source) => Promise.resolve(void this.said.push({ kind, source, ...data })),
     tell: (request) => this.told.push(request),
+    decided: ({ id, state }) => this.unheard.push(`${id} ${state}`),
   });
 
   async ask(
@@ -105,6 +108,7 @@ describe('nd7 ask', () => {
     const one = new TestAsks();
     await one.ask(['ask', 'net', 'a.test']);
     await one.test.book.refuse(one.test.book.requests[0] as Request, ADA);
+    expect(one.unheard).toEqual(['r1 denied']);
     expect(await one.ask(['ask', 'net', 'a.test'])).toMatchObject({
       exit: 1,
       stdout: expect.stringContaining('is denied') as string,

@@ -37,6 +37,8 @@ export interface AsksParts {
   ): Promise<void>;
   /** Tells the person that somebody asks. */
   tell(request: Request): void;
+  /** Told of an answer for which nobody waits. */
+  decided(request: Request): void;
 }
 
 export class Asks {
@@ -49,8 +51,10 @@ export class Asks {
 
   constructor(private readonly parts: AsksParts) {
     parts.book.onDecided = (request) => {
-      for (const tell of this.#waiting.get(request.id) ?? []) tell(request);
+      const waiting = this.#waiting.get(request.id) ?? [];
       this.#waiting.delete(request.id);
+      for (const tell of waiting) tell(request);
+      if (waiting.length === 0) parts.decided(request);
     };
   }
 

@@ -2,7 +2,7 @@
 import { mkdirSync, mkdtempSync, realpathSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { readPolicy, type CompileInput } from '@nd7/policy';
+import { compile, readPolicy, type CompileInput } from '@nd7/policy';
 import type { Author } from './author.js';
 import { GrantBook, type BookParts } from './book.js';
 import type { Wanted } from './wanted.js';
@@ -59,6 +59,7 @@ export class TestBook {
     };
     this.book = new GrantBook({
       policies: this.policies,
+      ruleset: compile(this.policies).ruleset,
       note: (kind, data, _what, source) => {
         if (this.noteFails) return Promise.reject(new Error('the disk is full'));
         this.log.push(`note ${kind} ${String(data['id'])}${kind === 'revoke' ? ` ${String(data['reason'])}` : ''}`);

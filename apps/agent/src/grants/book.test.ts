@@ -167,10 +167,13 @@ describe('what is risky', () => {
     ['a service of this machine', () => net('localhost:9229'), /trusts its own users/],
     ['a secret', (test) => file('read', test.at('.ssh/id')), /among the secrets/],
     ['what runs later', (test) => file('write', test.at('p/.vscode/tasks.json')), /runs or trusts it later/],
+    ['what a shell runs', (test) => file('write', test.at('.bashrc')), /runs or trusts it later/],
+    ['settings of an agent', (test) => file('write', test.at('out/.claude/settings.json')), /runs or trusts it later/],
+    ['programs', () => file('write', '/usr/local/bin/x'), /are run outside by their names/],
   ])('%s is told before it is granted', (_what, wanted, said) => {
     const test = new TestBook();
     writeFileSync(test.at('.ssh/id'), '');
-    mkdirSync(test.at('p/.vscode'));
+    for (const folder of ['p/.vscode', 'out/.claude']) mkdirSync(test.at(folder));
     expect(test.book.risks([wanted(test)], 'session').join('\n')).toMatch(said);
   });
 

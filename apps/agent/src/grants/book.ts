@@ -18,6 +18,8 @@ export interface Widening {
 
 export interface BookParts {
   policies: CompileInput;
+  /** What they compile to. */
+  ruleset: Ruleset;
   /** Appends an entry to the session's chain and waits for the disk; throws where that fails and the policy requires a record. */
   note(kind: string, data: Record<string, unknown>, what: string, source: string): Promise<void>;
   /** Ends the connections to what the rules no longer let through; answers how many. */
@@ -47,6 +49,8 @@ export class GrantBook {
   readonly requests: Request[] = [];
   /** Told when a request has been decided. */
   onDecided: (request: Request) => void = () => undefined;
+  /** Told when a grant has ended. */
+  onEnded: () => void = () => undefined;
   #grants: Grant[] = [];
   #denials: Denial[] = [];
   #ruleset: Ruleset;
@@ -59,7 +63,7 @@ export class GrantBook {
 
   constructor(private readonly parts: BookParts) {
     this.#clocks = parts.clocks ?? systemClocks;
-    this.#ruleset = ruled(parts.policies, [], []);
+    this.#ruleset = parts.ruleset;
     this.#nd7Home = realPath(parts.policies.places.nd7Home);
   }
 
@@ -376,6 +380,7 @@ export class GrantBook {
 
   async #over(grant: Grant, reason: EndReason, by: Author | undefined, more: Record<string, unknown>): Promise<void> {
     grant.ended = { at: new Date(this.#clocks.wall()), reason };
+    this.onEnded();
     const data = {
       id: grant.id,
       ...recordedWanted(grant.wanted),

@@ -34,7 +34,10 @@ describe('what the model is told of refusals', () => {
     expect(text).not.toContain('/nothing/here');
     expect(text.match(/a\.test:443 \(no-rule\)/g)).toHaveLength(1);
     refusals.host(refusedHost('a.test'));
-    expect([refusals.any, refusals.take()]).toEqual([false, undefined]);
+    expect(refusals.take()).toBeUndefined();
+    refusals.forget();
+    refusals.host(refusedHost('a.test'));
+    expect(refusals.take()).toContain('the proxy refused a.test:443');
   });
 
   it('is short, and holds no control character of what was named', () => {
@@ -46,12 +49,26 @@ describe('what the model is told of refusals', () => {
     expect(text).not.toMatch(/[\u0000-\u0009\u000b-\u001f]/);
   });
 
+  it('brings the answers of a person for which nobody waited', () => {
+    const test = new TestBook();
+    const refusals = new Refusals(() => test.book.ruleset);
+    refusals.decided({
+      id: 'r1',
+      wanted: net('a.test:443'),
+      reason: '',
+      by: { pid: 1, program: 'x' },
+      made: new Date(0),
+      state: 'granted',
+    });
+    expect(refusals.take()).toBe('nd7: r1 (net a.test:443) was granted by the person');
+  });
+
   it('says nothing of what the rules allow', async () => {
     const test = new TestBook();
     const refusals = new Refusals(() => test.book.ruleset);
     await test.book.allow([file('write', test.at('out'), true), net('a.test:443')], 'session', ADA);
     refusals.output(`touch: ${test.at('out/x')}: Read-only file system`);
-    expect(refusals.any).toBe(false);
+    expect(refusals.take()).toBeUndefined();
   });
 
   it.each(['EROFS: read-only file system', 'Permission denied', 'EACCES', 'Read-only file system'])(

@@ -3,6 +3,7 @@ import { posix } from 'node:path';
 import { why, type Answer, type Ruleset, type Source } from '@nd7/policy';
 import type { EgressDecision } from '@nd7/egress';
 import { safeLine } from '../show/safe.js';
+import type { Request } from './entry.js';
 import { questionFor, shellWord, wantedText, type Wanted } from './wanted.js';
 
 /** Where the program that asks lies inside. */
@@ -28,6 +29,9 @@ function ruleOf({ layer, policy, text }: Source): string {
   return `${text} (${layer} ${policy})`;
 }
 
+const HEAD =
+  'nd7: this call met the boundary of the session (the kernel holds it; retrying or looking for a way round does not help):';
+
 interface Told {
   text: string;
   wanted: Wanted;
@@ -38,14 +42,15 @@ interface Told {
 export class Refusals {
   readonly #known = new Set<string>();
   #waiting: Told[] = [];
+  #decided: string[] = [];
   #more = 0;
 
   /** `rules`: those of the moment. */
   constructor(private readonly rules: () => Ruleset) {}
 
-  /** Whether there is something to tell. */
-  get any(): boolean {
-    return this.#waiting.length > 0;
+  /** What a person has said to a request for whose answer nobody waits. */
+  decided({ id, wanted, state }: Request): void {
+    this.#decided.push(safeLine(`nd7: ${id} (${wantedText(wanted)}) was ${state} by the person`));
   }
 
   /** An answer of the proxy, or of the session’s name server, to which no port is said. */
@@ -80,8 +85,9 @@ export class Refusals {
 
   /** The text for the model, of all that waits; undefined for none. */
   take(): string | undefined {
-    if (this.#waiting.length === 0) return undefined;
+    const decided = this.#decided.splice(0, MOST_TOLD);
     const told = this.#waiting.splice(0);
+    if (told.length + decided.length === 0) return undefined;
     const more = this.#more + Math.max(0, told.length - MOST_TOLD);
     this.#more = 0;
     const lines = told
@@ -91,10 +97,8 @@ export class Refusals {
           .map((line) => safeLine(line))
           .join('\n  '),
       );
-    const head =
-      'nd7: this call met the boundary of the session (the kernel holds it; retrying or looking for a way round does not help):';
-    const rest = more > 0 ? `and ${more} more: ${ASK} why ${shellWord('PATH')}` : undefined;
-    return cut([head, ...lines, ...(rest === undefined ? [] : [rest])].join('\n'));
+    const rest = more > 0 ? [`and ${more} more: ${ASK} why ${shellWord('PATH')}`] : [];
+    return cut([...decided, ...(told.length === 0 ? [] : [HEAD, ...lines, ...rest])].join('\n'));
   }
 
   #why(wanted: Wanted): Answer | undefined {
@@ -115,7 +119,7 @@ export class Refusals {
     this.#waiting.push({ text, wanted, answer: answer?.outcome === 'denied' ? answer : undefined });
   }
 
-  /** From now on these are told again: what was granted has ended. */
+  /** From now on all are told again: what was granted has ended. */
   forget(): void {
     this.#known.clear();
   }

@@ -202,9 +202,18 @@ export function risksOf(before: Ruleset, candidate: Ruleset, id: string, wanted:
   if (answer?.outcome === 'denied' && answer.source?.policy === 'secrets')
     risks.push(`it is among the secrets that every profile hides (${answer.source.text})`);
   if (answer?.by === 'mask') risks.push(`it is masked as a secret (${answer.source?.text ?? ''})`);
-  const leaf = right === 'write' ? leafAt(before.leaves, what, facts.isGitDir) : undefined;
-  if (leaf !== undefined) risks.push(`something outside runs or trusts it later: ${leaf.because}`);
+  if (right === 'write') risks.push(...sinkRisks(before, what, facts));
   return risks;
+}
+
+/** What runs or is trusted outside later: a protected name wherever it lies, and programs that are found by PATH. */
+function sinkRisks({ leaves }: Ruleset, what: string, facts: Facts): string[] {
+  const anywhere = leaves.map((leaf) => (leaf.at === 'folder' ? leaf : { ...leaf, under: ['/'], exceptPaths: [] }));
+  const leaf = leafAt(anywhere, what, facts.isGitDir);
+  const runs = leaf === undefined ? [] : [`something outside runs or trusts it later: ${leaf.because}`];
+  const folders = (process.env['PATH'] ?? '').split(':').filter((folder) => folder.startsWith('/'));
+  const found = folders.find((folder) => isWithin(what, follow(folder)) || isWithin(follow(folder), what));
+  return found === undefined ? runs : [...runs, `programs in ${found} are run outside by their names`];
 }
 
 const KNOWN: readonly [RegExp, string][] = [

@@ -3,7 +3,7 @@ import type { Front } from '@nd7/confine';
 import { readHook } from '@nd7/hooks';
 import type { Peer } from '@nd7/kernel';
 import type { EgressDecision } from '@nd7/egress';
-import type { CompileInput, NetworkRules, Source } from '@nd7/policy';
+import type { CompileInput, NetworkRules, Ruleset, Source } from '@nd7/policy';
 import { factsOf } from '../policy/facts.js';
 import type { Answer, Request as Frame } from '../recorder/frames.js';
 import type { RunRecord } from '../confine/record.js';
@@ -15,6 +15,8 @@ import { Refusals, speaksOfRefusal } from './explain.js';
 
 export interface SessionGrantsParts {
   policies: CompileInput;
+  /** What they compile to. */
+  ruleset: Ruleset;
   record: RunRecord;
   /** Folder of the control socket. */
   folder: string;
@@ -37,25 +39,28 @@ export class SessionGrants {
   /** Calls of the agent that have begun and not ended. */
   readonly #running = new Set<string>();
 
-  private constructor({ policies, record, living, asked }: SessionGrantsParts) {
+  private constructor({ policies, ruleset, record, living, asked }: SessionGrantsParts) {
     const facts = factsOf();
     this.#record = record;
     this.#isAttached = living.agent === 'claude-code';
     this.#book = new GrantBook({
       policies,
+      ruleset,
       note: (...entry) => record.note(...entry),
       recheck: () => this.#recheck(),
       seesCalls: living.agent !== null,
       facts,
     });
+    this.#refusals = new Refusals(() => this.#book.ruleset);
+    this.#book.onEnded = () => this.#refusals.forget();
     this.#asks = new Asks({
       policies,
       book: this.#book,
       facts,
       note: (...entry) => record.note(...entry),
       tell: asked,
+      decided: (request) => this.#refusals.decided(request),
     });
-    this.#refusals = new Refusals(() => this.#book.ruleset);
   }
 
   /** Throws the system's error where there can be no control socket. */
