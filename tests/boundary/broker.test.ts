@@ -172,6 +172,20 @@ $S -c 'ls /proc/self/fd | wc -l'`);
       expect(desk.of('exec.end')[0]).toMatchObject({ signal: 9 });
     });
 
+    it('leaves nothing when its stub is killed at any moment', async () => {
+      const mark = aWhile();
+      const { stdout } = desk.inside(`cat > kill.py <<'EOF'
+import os, random, subprocess, sys, time
+for i in range(120):
+    p = subprocess.Popen([sys.argv[1], '-c', '(setsid sleep ${mark} &) ; sleep ${mark}'])
+    time.sleep(random.random() * 0.012)
+    p.kill()
+    p.wait()
+EOF
+python3 kill.py $S; $S -c 'echo works'; i=0; while pgrep -f "^sleep ${mark}" > /dev/null && [ $i -lt 100 ]; do sleep 0.1; i=$((i + 1)); done; ps -e -o comm= | grep -c nd7-launch`);
+      expect(stdout).toBe('works\n2\n');
+    });
+
     it('goes on by itself where the zygote was killed, and that is said', () => {
       const { stdout, stderr } = desk.inside(
         `$S -c 'echo one'; kill -KILL $(pgrep -o -P 1 nd7-launch); sleep 0.5; $S -c 'echo two; exit 5'; echo $?`,

@@ -1,13 +1,15 @@
 // `nd7 run` beside doing without it, and beside others: what a start costs (the launcher alone, and the command as it is typed), what work costs
-// inside against outside, and what the proxy costs against going directly. Contenders take turns in one run.
-// Musts: launcher at most 1.0 × bwrap; nd7 run at most one start of Node + 15 ms; work at most 1.10 ×; the proxy at most 1.15 ×.
+// inside against outside, what the proxy costs against going directly, and the broker of commands against none. Contenders take turns in one run.
+// Musts: launcher at most 1.0 × bwrap; nd7 run at most one start of Node + 15 ms; work at most 1.10 ×; the proxy at most 1.15 ×; a command
+// of the broker at most 4 ms more.
 import { parseArgs } from 'node:util';
+import { measureCommands } from './confine/commands.mjs';
 import { measureProxy } from './confine/proxied.mjs';
 import { Place } from './confine/place.mjs';
 import { measureStarts } from './confine/starts.mjs';
 import { measureWork } from './confine/work.mjs';
 
-const PARTS = ['starts', 'work', 'proxy'];
+const PARTS = ['starts', 'work', 'proxy', 'broker'];
 const usage = `usage: node tools/bench/confine.mjs [--rounds 20] [--part ${PARTS.join('|')}]`;
 
 function options() {
@@ -33,6 +35,7 @@ else {
     if (parts.includes('starts')) await measureStarts(place, rounds);
     if (parts.includes('work')) await measureWork(place, rounds / 20);
     if (parts.includes('proxy')) await measureProxy(place, rounds / 20);
+    if (parts.includes('broker')) await measureCommands(place, rounds);
   } catch (error) {
     if (!place.isOver) throw error; // What was ended fails where it stood.
   } finally {

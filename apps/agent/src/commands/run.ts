@@ -49,10 +49,7 @@ export function register(program: Command, io: Io): void {
       (property: string, all: string[]) => [...all, property],
       [] as string[],
     )
-    .option(
-      '--no-broker',
-      'let the agent run its commands itself: they are not seen one by one, and grants for a call hold for none',
-    )
+    .option('--no-broker', 'let the agent run its commands itself: they are not seen one by one')
     .option('-v, --verbose', 'print the enforcement manifest on stderr before the program starts')
     .addHelpText(
       'after',

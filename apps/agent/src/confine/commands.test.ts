@@ -175,15 +175,12 @@ describe('who decides about commands', () => {
     ]);
   });
 
-  it('knows the tree of a call as long as it lives', async () => {
+  it('names the call that announced it', async () => {
     const one = commands();
     one.admit(process.ppid);
     one.hears(before('toolu_1', 'make'));
     await one.asked({ ...asked, text: Buffer.from(evaluated('make')) });
-    one.began(1, 4711, 4712);
-    expect([noted[0]?.[1]['call'], one.treeOf('toolu_1')]).toEqual(['toolu_1', 4711]);
-    one.gone(1);
-    expect(one.treeOf('toolu_1')).toBeUndefined();
+    expect(noted[0]?.[1]).toMatchObject({ call: 'toolu_1', session: 's', tied: 'text' });
   });
 
   it('runs nothing that it cannot record where that is required', async () => {

@@ -28,7 +28,6 @@ export interface CommandsInput {
 
 interface Running {
   name: string;
-  call: string | undefined;
   since: number;
   keeper?: number;
   shell?: number;
@@ -41,8 +40,6 @@ interface Running {
 export class Commands implements CommandFront {
   readonly #spoken = new SpokenCommands();
   readonly #running = new Map<number, Running>();
-  /** Pids of keepers, by the call that they belong to. */
-  readonly #trees = new Map<string, number>();
   #first: Client | undefined;
   #count = 0;
   #refused = 0;
@@ -67,11 +64,6 @@ export class Commands implements CommandFront {
       const data = { reason: 'command not seen', call: heard.unseen };
       this.#note('recorder:nd7', 'alarm', data, 'a command that was not seen');
     }
-  }
-
-  /** Pid outside of the process below which a call's command runs, as long as it does. */
-  treeOf(call: string): number | undefined {
-    return this.#trees.get(call);
   }
 
   async asked(command: AskedCommand): Promise<CommandAnswer> {
@@ -115,9 +107,7 @@ export class Commands implements CommandFront {
 
   began(id: number, keeper: number, shell: number): void {
     const running = this.#running.get(id);
-    if (running === undefined) return;
-    Object.assign(running, { keeper, shell });
-    if (running.call !== undefined) this.#trees.set(running.call, keeper);
+    if (running !== undefined) Object.assign(running, { keeper, shell });
   }
 
   ended(id: number, end: CommandEnd): void {
@@ -131,10 +121,7 @@ export class Commands implements CommandFront {
   }
 
   gone(id: number): void {
-    const running = this.#running.get(id);
     this.#running.delete(id);
-    if (running?.call !== undefined && this.#trees.get(running.call) === running.keeper)
-      this.#trees.delete(running.call);
   }
 
   handedBack(id: number): void {
@@ -168,7 +155,7 @@ export class Commands implements CommandFront {
     { by, leftOut }: { by: { pid: number; start: string } | undefined; leftOut: string[] },
   ): Promise<Running> {
     const spoken = this.#spoken.match(text.toString('utf8'));
-    const running: Running = { name: `c-${++this.#count}`, call: spoken?.call, since: performance.now() };
+    const running: Running = { name: `c-${++this.#count}`, since: performance.now() };
     const data = {
       command: running.name,
       how,
