@@ -2,6 +2,7 @@
 import type { Duplex } from 'node:stream';
 import { GrantError } from './grant.js';
 import type { Launched } from './launch.js';
+import type { Plan } from './plan.js';
 import type { Machine } from './session.fixture.js';
 
 export class Living {
@@ -21,8 +22,8 @@ export class Living {
     void session.ended.then(() => this.#heard());
   }
 
-  static async of(machine: Machine): Promise<Living> {
-    const session = machine.start(['/bin/sh'], {}, { stdio: ['pipe', 'pipe', 'pipe'] });
+  static async of(machine: Machine, change: Partial<Plan> = {}): Promise<Living> {
+    const session = machine.start(['/bin/sh'], change, { stdio: ['pipe', 'pipe', 'pipe'] });
     if ((await session.started) === undefined) throw new Error(JSON.stringify(await session.ended));
     return new Living(session, session.process.stdin as Duplex);
   }

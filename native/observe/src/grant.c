@@ -145,6 +145,11 @@ void grant_lift(const struct place *place, const struct names_answer *answer, en
   const bool lifts_leaf = has_leaf && answer->leaf_parts <= grant->parts, lifts_mask = has_mask && answer->mask_parts <= grant->parts;
   struct rule granted = {.outcome = RULE_RECORD, .index = RULE_IS_GRANT | grant->id, .mediator = NAMES_NO_MEDIATOR, .is_lifted = lifts_leaf || lifts_mask};
   bool may = false;
+  /* One path is one file: a link or a folder in its place would be more than what was granted. */
+  if (!grant->below && (kind == IS_LINK || kind == IS_FOLDER)) {
+    rule->outcome = RULE_REFUSE;
+    return;
+  }
   switch (rule->outcome) {
     case RULE_FREE:
     case RULE_RECORD: may = true; break;

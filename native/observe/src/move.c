@@ -99,9 +99,10 @@ static void align(struct pair *pair) {
   grant_align(&pair->to);
 }
 
-/* What goes between the two leaves nothing behind by which it could be changed when the grant has ended: programs copy the rest. */
+/* What goes from one grant to another, or to where none is needed, leaves nothing behind by which it could be changed when the grant has ended: programs copy the
+ * rest. */
 static bool may_cross(const struct pair *pair) {
-  return (pair->from.grant == 0) == (pair->to.grant == 0) || (S_ISREG(pair->stat.st_mode) && pair->stat.st_nlink == 1);
+  return pair->from.grant == pair->to.grant || (S_ISREG(pair->stat.st_mode) && pair->stat.st_nlink == 1);
 }
 
 /* As the kernel: what is wrong with the second comes out once the first was found. */
@@ -192,7 +193,7 @@ static int may_link(const struct call *call, const struct place *from, const str
   if (from->is_plain && from->path[0] == '/' && source.outcome >= RULE_MASK) return refused(call, CALL_HARD_LINK, &source, from);
   if (target.outcome >= RULE_MASK) return refused(call, CALL_HARD_LINK, &target, to);
   /* By its second name it could be changed when the grant has ended. */
-  if ((from->grant == 0) != (to->grant == 0) || source.is_lifted || target.is_lifted) return EXDEV;
+  if (from->grant != to->grant || source.is_lifted || target.is_lifted) return EXDEV;
   if (!from->has_slash && (S_ISCHR(s->st_mode) || S_ISBLK(s->st_mode)) && is_writable(from->path, from->path_length) && is_writable(to->path, to->path_length)) return EACCES;
   const int git = rule_git_dir(call, to, CALL_HARD_LINK);
   if (git == 0 && target.outcome == RULE_RECORD) channel_event(call, EVENT_RECORDED, CALL_HARD_LINK, 0, target.index, to->path);

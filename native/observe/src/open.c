@@ -237,8 +237,11 @@ static int open_step(struct call *call, struct place *place, int flags, mode_t m
   const int fd = openat(place->folder, place->name, flags | more | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, mode);
   if (fd >= 0) {
     int error = 0;
+    struct stat s;
+    /* From a folder of the disk outside one could go anywhere there. */
+    if (place->grant != 0 && (fstat(fd, &s) != 0 || !S_ISREG(s.st_mode))) error = EACCES;
     if (is_masked && (flags & O_CREAT) != 0) error = mask_new(call, place, &rule);
-    if (rule.outcome == RULE_RECORD) channel_event(call, EVENT_RECORDED, CALL_OPEN, 0, rule.index, place->path);
+    if (error == 0 && rule.outcome == RULE_RECORD) channel_event(call, EVENT_RECORDED, CALL_OPEN, 0, rule.index, place->path);
     if (error != 0) {
       close(fd);
       call_fail(call, error);
