@@ -1,6 +1,6 @@
 // Commands that an agent gives away, in the real boundary: what they are, see and do is what it would be without a broker, and what was run is recorded.
 import { spawnSync } from 'node:child_process';
-import { readFileSync, writeFileSync } from 'node:fs';
+import { readFileSync, readdirSync, readlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Desk, USERS } from './broker.fixture.js';
 
@@ -18,7 +18,6 @@ function missing(): string | undefined {
 const lacks = missing();
 
 let desk: Desk;
-afterEach(() => desk.close());
 
 const until = async (what: string, holds: () => boolean): Promise<void> => {
   for (let i = 0; i < 600 && !holds(); i++) await new Promise((done) => setTimeout(done, 100));
@@ -29,88 +28,108 @@ const alive = (mark: string): boolean =>
 /** Seconds that nobody else sleeps. */
 const aWhile = (): string => `${3600 + Math.floor(Math.random() * 1e6)}`;
 
+/** What a command is and does: by name, a script. */
+const SAME: [string, string][] = [
+  ['exit codes', `for n in 0 1 7 126 255; do $S -c "exit $n"; echo $?; done`],
+  ['deaths by signals', `for s in TERM KILL INT HUP PIPE USR1 ABRT SEGV; do $S -c "kill -$s \\$\\$"; echo $?; done`],
+  [
+    'the order of both streams',
+    `$S -c 'for i in 1 2 3 4; do echo out $i; echo err $i >&2; done' > both 2>&1; cat both`,
+  ],
+  ['stdin', `printf 'a\\nb' | $S -c 'read x; echo $x; cat'; echo; $S -c 'cat; echo end' < /dev/null`],
+  [
+    'closed streams',
+    `for c in '<&-' '>&-' '2>&-' '<&- >&-' '<&- >&- 2>&-'; do eval "\\$S -c 'ls /proc/self/fd | head -c 3 | wc -c; true' $c"; echo $?; done; $S -c 'echo lost >&1' >&-; echo $?`,
+  ],
+  [
+    'quotes, unicode, lines',
+    `$S -c 'echo "a '"'"'b'"'"' \\$x ü 日本 \\\\ $((1+1))"; echo "second\nline"; cat <<EOF
+here $0 \${HOME:+home}
+EOF'`,
+  ],
+  ['a text that is no UTF-8', `$S -c "$(printf 'printf %%s \\\\xff\\\\xfe\\377 | od -An -tx1')"`],
+  [
+    'a text of 120 KiB, and one that no program can be given',
+    `x=$(head -c 120000 /dev/zero | tr '\\0' x); $S -c ": $x; echo \\\${#0} big"; y=$x$x; $S -c ": $y; echo never" 2>/dev/null; echo $?`,
+  ],
+  [
+    'its folder',
+    `mkdir -p "d/a b"; cd "d/a b"; $S -c 'pwd; cd ..; pwd'; pwd; mkdir ../gone; cd ../gone; rmdir ../gone; $S -c 'echo $PWD; ls | wc -l' 2>&1`,
+  ],
+  [
+    'its umask and what it ignores',
+    `umask 027; (trap '' USR1 INT; $S -c 'umask; kill -USR1 $$; echo lives; grep SigIgn /proc/self/status'); umask 0; $S -c umask`,
+  ],
+  [
+    'variables',
+    `A='x y' B= $S -c 'echo "$A" "\${B-unset}" $SHELL $0'; printf 'echo file' > rc; env -u ZZ ZZ=$(printf '\\377') $S -c 'printf "%s" "$ZZ" | od -An -tx1'`,
+  ],
+  [
+    'what it leaves behind',
+    `$S -c 'sleep 0.3 > /dev/null 2>&1 & echo at once'; $S -c '(sleep 0.2; echo late) & echo first' | cat`,
+  ],
+  [
+    'a login shell, options and scripts',
+    `echo 'echo profile' > $HOME/.bash_profile; $S -l -c 'echo a'; $S -lc 'echo b'; $S -c -l 'echo c'; echo 'echo $0 $1' > s.sh; $S s.sh x; $S -c 'echo $0 $1' n y; $S -xc 'echo t' 2>&1; echo 'echo in' | $S; $S --version | head -1; $S -c ''; echo $?`,
+  ],
+  ['text that a shell refuses', `$S -c 'if' 2>&1; echo $?; $S -c 'nosuchprogram' 2>&1; echo $?`],
+  [
+    'signals that are sent to it',
+    `for s in TERM HUP USR1 USR2; do $S -c "trap 'echo got $s; exit 3' $s; echo up; sleep 20 & wait" > out.$s & p=$!; until grep -q up out.$s; do sleep 0.05; done; sleep 0.3; kill -$s $p; wait $p; echo $?; cat out.$s; done 2>/dev/null`,
+  ],
+  [
+    'signals that kill it',
+    `for s in TERM KILL; do $S -c 'echo up; exec sleep 20' > out.$s & p=$!; until grep -q up out.$s; do sleep 0.05; done; kill -$s $p; wait $p; echo $?; done 2>/dev/null`,
+  ],
+  [
+    'stops',
+    `$S -c 'echo up; kill -STOP $$; echo on' > out & p=$!; until grep -q T /proc/$p/stat && grep -q up out && [ "$(cut -d' ' -f3 /proc/$p/stat)" = T ]; do sleep 0.05; done; cat out; kill -CONT $p; wait $p; echo $?; cat out`,
+  ],
+  [
+    'many at once',
+    `for i in $(seq 40); do $S -c "sleep 0.05; echo $i; exit $((i % 7))" > o.$i & done; wait; cat o.* | sort -n | tr '\\n' ' '`,
+  ],
+];
+
+/** Runs all of them, each in a folder of its own, and answers what each said. */
+function said(run: (script: string) => { status: number | null; stdout: string; stderr: string }): Map<string, string> {
+  const all = SAME.map(([name, script]) => `echo '== ${name}'; (cd "$(mktemp -d -p .)"\n${script}\n)`);
+  const { status, stdout, stderr } = run(all.join('\n'));
+  if (status !== 0) throw new Error(`${status}: ${stderr}`);
+  const parts = stdout.split(/^== (.*)\n/m).slice(1);
+  return new Map(SAME.map((_, i): [string, string] => [parts[2 * i] ?? '', anonymous(parts[2 * i + 1] ?? '')]));
+}
+const anonymous = (text: string): string => text.replace(/tmp\.\w+/g, 'tmp.X');
+
+describe.each(USERS)('a brokered command is as one without a broker, as %s', (_name, user) => {
+  (lacks === undefined ? describe : describe.skip)(`[${lacks ?? 'here'}]`, () => {
+    let [outside, inside] = [new Map<string, string>(), new Map<string, string>()];
+    beforeAll(() => {
+      desk = new Desk(user);
+      outside = said((script) => desk.outside(script));
+      inside = said((script) => desk.inside(script));
+    });
+    afterAll(() => desk.close());
+
+    it.each(SAME)('%s', (name) => {
+      expect(outside.get(name)).not.toBe('');
+      expect(inside.get(name)).toBe(outside.get(name));
+    });
+
+    it('each was run by the broker and is recorded to its end', () => {
+      expect(desk.of('exec').length).toBeGreaterThan(SAME.length);
+      expect(desk.of('exec').length).toBe(desk.of('exec.end').length);
+      expect(desk.of('alarm')).toEqual([]);
+    });
+  });
+});
+
 describe.each(USERS)('a brokered command, as %s', (_name, user) => {
   (lacks === undefined ? describe : describe.skip)(`[${lacks ?? 'here'}]`, () => {
     beforeEach(() => {
       desk = new Desk(user);
     });
-
-    /** What differs by being a process at all. */
-    const SAME: [string, string][] = [
-      ['exit codes', `for n in 0 1 7 126 255; do $S -c "exit $n"; echo $?; done`],
-      [
-        'deaths by signals',
-        `for s in TERM KILL INT HUP PIPE USR1 ABRT SEGV; do $S -c "kill -$s \\$\\$"; echo $?; done`,
-      ],
-      [
-        'the order of both streams',
-        `$S -c 'for i in 1 2 3 4; do echo out $i; echo err $i >&2; done' > both 2>&1; cat both`,
-      ],
-      ['stdin', `printf 'a\\nb' | $S -c 'read x; echo $x; cat'; echo; $S -c 'cat; echo end' < /dev/null`],
-      [
-        'closed streams',
-        `for c in '<&-' '>&-' '2>&-' '<&- >&-' '<&- >&- 2>&-'; do eval "\\$S -c 'ls /proc/self/fd | head -c 3 | wc -c; true' $c"; echo $?; done; $S -c 'echo lost >&1' >&-; echo $?`,
-      ],
-      [
-        'quotes, unicode, lines',
-        `$S -c 'echo "a '"'"'b'"'"' \\$x ü 日本 \\\\ $((1+1))"; echo "second\nline"; cat <<EOF
-here $0 \${HOME:+home}
-EOF'`,
-      ],
-      ['a text that is no UTF-8', `$S -c "$(printf 'printf %%s \\\\xff\\\\xfe\\377 | od -An -tx1')"`],
-      [
-        'a text of 120 KiB, and one that no program can be given',
-        `x=$(head -c 120000 /dev/zero | tr '\\0' x); $S -c ": $x; echo \\\${#0} big"; y=$x$x; $S -c ": $y; echo never" 2>/dev/null; echo $?`,
-      ],
-      [
-        'its folder',
-        `mkdir -p "d/a b"; cd "d/a b"; $S -c 'pwd; cd ..; pwd'; pwd; mkdir ../gone; cd ../gone; rmdir ../gone; $S -c 'echo $PWD; ls | wc -l' 2>&1`,
-      ],
-      [
-        'its umask and what it ignores',
-        `umask 027; (trap '' USR1 INT; $S -c 'umask; kill -USR1 $$; echo lives; grep SigIgn /proc/self/status'); umask 0; $S -c umask`,
-      ],
-      [
-        'variables',
-        `A='x y' B= $S -c 'echo "$A" "\${B-unset}" $SHELL $0'; printf 'echo file' > rc; env -u ZZ ZZ=$(printf '\\377') $S -c 'printf "%s" "$ZZ" | od -An -tx1'`,
-      ],
-      [
-        'what it leaves behind',
-        `$S -c 'sleep 0.3 > /dev/null 2>&1 & echo at once'; $S -c '(sleep 0.2; echo late) & echo first' | cat`,
-      ],
-      [
-        'a login shell, options and scripts',
-        `echo 'echo profile' > $HOME/.bash_profile; $S -l -c 'echo a'; $S -lc 'echo b'; $S -c -l 'echo c'; echo 'echo $0 $1' > s.sh; $S s.sh x; $S -c 'echo $0 $1' n y; $S -xc 'echo t' 2>&1; echo 'echo in' | $S; $S --version | head -1; $S -c ''; echo $?`,
-      ],
-      ['text that a shell refuses', `$S -c 'if' 2>&1; echo $?; $S -c 'nosuchprogram' 2>&1; echo $?`],
-      [
-        'signals that are sent to it',
-        `for s in TERM HUP USR1 USR2; do $S -c "trap 'echo got $s; exit 3' $s; echo up; sleep 20 & wait" > out.$s & p=$!; until grep -q up out.$s; do sleep 0.05; done; sleep 0.3; kill -$s $p; wait $p; echo $?; cat out.$s; done 2>/dev/null`,
-      ],
-      [
-        'signals that kill it',
-        `for s in TERM KILL; do $S -c 'echo up; exec sleep 20' > out.$s & p=$!; until grep -q up out.$s; do sleep 0.05; done; kill -$s $p; wait $p; echo $?; done 2>/dev/null`,
-      ],
-      [
-        'stops',
-        `$S -c 'echo up; kill -STOP $$; echo on' > out & p=$!; until grep -q T /proc/$p/stat && grep -q up out && [ "$(cut -d' ' -f3 /proc/$p/stat)" = T ]; do sleep 0.05; done; cat out; kill -CONT $p; wait $p; echo $?; cat out`,
-      ],
-      [
-        'many at once',
-        `for i in $(seq 40); do $S -c "sleep 0.05; echo $i; exit $((i % 7))" > o.$i & done; wait; cat o.* | sort -n | tr '\\n' ' '`,
-      ],
-    ];
-    it.each(SAME)('%s are as without it', (_what, script) => {
-      const outside = desk.outside(script);
-      const inside = desk.inside(script);
-      expect({ status: inside.status, stdout: inside.stdout }).toEqual({
-        status: outside.status,
-        stdout: outside.stdout,
-      });
-      expect(desk.of('exec').length).toBeGreaterThan(0);
-      expect(desk.of('exec').length).toBe(desk.of('exec.end').length);
-      expect(desk.of('alarm')).toEqual([]);
-    });
+    afterEach(() => desk.close());
 
     it('is recorded by who ran it: its text, its tree, its end, what it used', () => {
       desk.inside(`$S -c 'head -c 20000000 /dev/zero | sha256sum > /dev/null; exit 9'; $S -c 'kill -9 $$'`);
@@ -195,6 +214,20 @@ python3 kill.py $S; $S -c 'echo works'; i=0; while pgrep -f "^sleep ${mark}" > /
       expect(desk.of('alarm')).toEqual([{ reason: 'no broker', detail: 'the zygote has ended' }]);
     });
 
+    it('is killed with the broker, and what comes after it goes on by itself', async () => {
+      const mark = aWhile();
+      const session = desk.start(
+        `$S -c 'exec sleep ${mark}'; echo $?; $S -c 'echo after; exit 3'; echo $?; pgrep -f '^sleep ${mark}' || echo gone`,
+      );
+      let stdout = '';
+      session.stdout?.on('data', (text: Buffer) => (stdout += text.toString()));
+      await until('it runs', () => alive(mark));
+      const broker = brokerOf(session.pid ?? 0);
+      process.kill(broker, 'SIGKILL');
+      await new Promise((done) => session.once('close', done));
+      expect(stdout).toBe('137\nafter\n3\ngone\n');
+    });
+
     it('ends with its keeper, and its end is told as unseen', () => {
       const mark = aWhile();
       const { stdout } = desk.inside(
@@ -236,11 +269,11 @@ python3 kill.py $S; $S -c 'echo works'; i=0; while pgrep -f "^sleep ${mark}" > /
 
     it('leaves nothing behind when there are very many', () => {
       const { stdout, status } = desk.inside(
-        `i=0; while [ $i -lt 400 ]; do $S -c "exit $((i % 5))"; [ $? = $((i % 5)) ] || echo wrong; i=$((i + 1)); done; sleep 0.3; ps -e -o stat=,comm= | grep -c nd7-launch`,
+        `i=0; while [ $i -lt 200 ]; do $S -c "exit $((i % 5))"; [ $? = $((i % 5)) ] || echo wrong; i=$((i + 1)); done; sleep 0.3; ps -e -o stat=,comm= | grep -c nd7-launch`,
       );
       // The first process and the zygote.
       expect([status, stdout]).toEqual([0, '2\n']);
-      expect(desk.of('exec.end')).toHaveLength(400);
+      expect(desk.of('exec.end')).toHaveLength(200);
     });
 
     it('is left to the agent where the person says so', () => {
@@ -251,6 +284,20 @@ python3 kill.py $S; $S -c 'echo works'; i=0; while pgrep -f "^sleep ${mark}" > /
     });
   });
 });
+
+/** Of the processes that a front's launcher has made, the one that waits by epoll. */
+function brokerOf(front: number): number {
+  const below = (pid: number): number[] =>
+    readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').trim().split(' ').filter(Boolean).map(Number);
+  const waits = (pid: number): boolean =>
+    readdirSync(`/proc/${pid}/fd`).some((fd) => readlinkSync(`/proc/${pid}/fd/${fd}`) === 'anon_inode:[eventpoll]');
+  const found = below(front)
+    .filter((pid) => readFileSync(`/proc/${pid}/comm`, 'utf8').startsWith('nd7-launch'))
+    .flatMap(below)
+    .find(waits);
+  if (found === undefined) throw new Error('there is no broker');
+  return found;
+}
 
 /** A shell in a terminal of its own, as an agent that shows one makes it: what it says of it, and what the keys of it do. */
 const TERMINAL = String.raw`

@@ -64,3 +64,11 @@ it('names the sockets that are granted', () => {
   const granted = { ...ruleset, sockets: [{ path: '/s', name: 'docker', warning: null, source }] } as Ruleset;
   expect(row('sockets.pathname', ALL, built(), granted)).toMatchObject({ status: 'full', limit: 'granted: docker' });
 });
+
+it('says of programs that are started what the broker sees', () => {
+  const [without, withBroker] = [false, true].map((isBrokered) =>
+    manifest(ruleset, built(), [], ALL, isBrokered).find(({ property }) => property === 'observe.exec'),
+  );
+  expect(without).toMatchObject({ status: 'none', provider: '' });
+  expect(withBroker).toMatchObject({ status: 'partial', provider: expect.stringContaining('broker') as string });
+});

@@ -97,18 +97,27 @@ function supervisedRow(property: Property, { sockets, masks }: Supervised): Prom
   return T1[property];
 }
 
+/** What is known of programs where an agent's commands are run by the broker. */
+const BROKERED: Promised = {
+  status: 'partial',
+  provider: 'broker of the agent’s commands',
+  limit: 'programs that are started in another way than by the agent’s shell are not recorded',
+};
+
 /**
  * The manifest of a session in tier T1, in the order of the properties. `supervised` is what its supervisor can do; undefined where there is
- * none.
+ * none. `isBrokered`: an agent's commands are run by the broker.
  */
 export function manifest(
   ruleset: Ruleset,
   built: Built,
   proofs: readonly Proof[],
   supervised?: Supervised,
+  isBrokered = false,
 ): ManifestRow[] {
   return (Object.keys(T1) as Property[]).map((property) => {
-    const promised = narrowed(property, ruleset, built, supervised);
+    const promised =
+      property === 'observe.exec' && isBrokered ? BROKERED : narrowed(property, ruleset, built, supervised);
     return {
       property,
       status: promised.status,

@@ -240,7 +240,7 @@ async function attempt(
       ...(commands === undefined ? {} : { commands }),
       ...(request.stdio === undefined ? {} : { stdio: request.stdio }),
       admit: async ({ landlock, proofs, supervised }) => {
-        const rows = manifest(ruleset, prepared.built, proofs, supervised);
+        const rows = manifest(ruleset, prepared.built, proofs, supervised, way.broker !== undefined);
         refuseMissing(ruleset, rows);
         const { shortfalls } = prepared.built;
         const boundary: Boundary = { tier: 'T1', landlock, rows, shortfalls, session: record.session };
