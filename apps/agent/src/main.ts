@@ -14,6 +14,9 @@ if (process.argv[2] === 'hook') {
   // Resident for days: it does without the CLI's modules.
   const [{ main }, { nd7Home }] = await Promise.all([import('./recorder/main.js'), import('./recorder/home-path.js')]);
   process.exitCode = await main(nd7Home());
+} else if (process.argv[2] === 'host' && process.argv.length === 3) {
+  const [{ runHost }, { nd7Home }] = await Promise.all([import('./host/host.js'), import('./recorder/home-path.js')]);
+  process.exitCode = await runHost(nd7Home());
 } else {
   const { run } = await import('./cli/program.js');
   process.exitCode = await run(process.argv);

@@ -65,6 +65,8 @@ export interface LaunchOptions {
   stdio?: readonly [IOType | number, IOType | number, IOType | number];
   /** Another user to become, for a caller who may. */
   user?: { uid: number; gid: number };
+  /** Starts the launcher where it is to be another process's child; its streams are then that one's. Channels and events are as `spawn` would give them. */
+  start?(launcher: string): ChildProcess;
   /** Who answers and hears the supervisor; needed where the plan has one. */
   front?: Front;
   /** Who decides about commands; needed where the plan has a broker. */
@@ -78,23 +80,7 @@ const GO = 'g';
 
 /** Starts a plan. The session ends with this process: the launcher sees the pipe close. */
 export function launch(launcher: string, plan: Plan, options: LaunchOptions = {}): Launched {
-  const [stdin, stdout, stderr] = options.stdio ?? ['inherit', 'inherit', 'inherit'];
-  // The launcher's own environment is empty: what the program sees is in the plan.
-  const child = spawn(launcher, ['3'], {
-    // Listeners come through the channel on which Node takes handles from its children.
-    stdio: [
-      stdin,
-      stdout,
-      stderr,
-      'pipe',
-      plan.listeners.length > 0 || plan.connects ? 'ipc' : 'ignore',
-      plan.names === undefined ? 'ignore' : 'pipe',
-      plan.broker === undefined ? 'ignore' : 'pipe',
-    ],
-    env: {},
-    cwd: '/',
-    ...options.user,
-  });
+  const child = options.start?.(launcher) ?? spawned(launcher, plan, options);
   const pipe = child.stdio[3] as Duplex;
   const supervision =
     plan.names === undefined ? undefined : new Supervision(child.stdio.at(5) as Duplex, options.front);
@@ -121,6 +107,23 @@ export function launch(launcher: string, plan: Plan, options: LaunchOptions = {}
     signal: (name) => void child.kill(name),
     process: child,
   };
+}
+
+function spawned(launcher: string, plan: Plan, { stdio, user }: LaunchOptions): ChildProcess {
+  const [stdin, stdout, stderr] = stdio ?? ['inherit', 'inherit', 'inherit'];
+  // Listeners come through the channel on which Node takes handles from its children.
+  const [listeners, supervisor, broker] = [
+    plan.listeners.length > 0 || plan.connects ? 'ipc' : 'ignore',
+    plan.names ? 'pipe' : 'ignore',
+    plan.broker === undefined ? 'ignore' : 'pipe',
+  ] as const;
+  // The launcher's own environment is empty: what the program sees is in the plan.
+  return spawn(launcher, ['3'], {
+    stdio: [stdin, stdout, stderr, 'pipe', listeners, supervisor, broker],
+    env: {},
+    cwd: '/',
+    ...user,
+  });
 }
 
 function unsupervised(): Promise<never> {

@@ -1,5 +1,5 @@
 /**
- * The door to the kernel: the only place that loads koffi. Locks (`flock`), who is at the other end of a Unix socket, what a process
+ * The door to the kernel: the only place that loads koffi. Locks (`flock`), who is at the other end of a Unix socket, open files that come through one, what a process
  * is and whether it still lives, socket addresses longer than the kernel takes, and folders where Node would never end.
  *
  * Promises: koffi is loaded on the first call that needs it and never for process facts; a lock is released by the kernel when its
@@ -10,6 +10,7 @@
  */
 export { tryLock, unlock } from './lock.js';
 export { peerOf, peerOfSocket, type Peer } from './peer.js';
+export { receiveDescriptors, type Received } from './rights.js';
 export { isAlive, parseStat, processFacts, type ProcessFacts } from './process.js';
 export { socketAddress, type SocketAddress } from './address.js';
 export { releaseFreedMemory } from './memory.js';

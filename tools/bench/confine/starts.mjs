@@ -1,13 +1,15 @@
 // What a start costs: the launcher with a plan that is ready, and `nd7 run` as it is typed, each in turns with bwrap, which makes the same
 // namespaces and mounts and does not look whether they hold. One C program starts them all and measures from posix_spawn to the end.
-import { existsSync, statSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { encodePlan, findLauncher, prepare } from '@nd7/confine';
 import { findCompiler } from '../../../native/launch/build.mjs';
 import { verdict } from '../judge/verdict.mjs';
 import { find, median, nd7, root } from './place.mjs';
 
-/** What a session may cost beyond one start of Node. */
+/** What `nd7 run` by the front may cost, in starts of bwrap. */
+const BY_FRONT = 3;
+/** What a first session may cost beyond one start of Node. */
 const BEYOND_NODE_MS = 15;
 const PROGRAM = '/bin/true';
 
@@ -121,17 +123,53 @@ export async function measureStarts(place, rounds) {
     clean();
   }
 
+  await measureTyped(place, starter, rounds, byBwrap);
+}
+
+/** The front as `nd7 init` puts it into a home. */
+async function frontOf({ nd7Home }) {
+  const from = (name) => import(join(root, 'apps/agent/dist/recorder', name));
+  const [{ installFront }, { writeShimConf }] = await Promise.all([from('front.js'), from('settings.js')]);
+  mkdirSync(join(nd7Home, 'run'), { recursive: true, mode: 0o700 });
+  writeShimConf(nd7Home, 'best-effort');
+  const front = await installFront(nd7Home, { state: 'there' });
+  if ('problem' in front) throw new Error(front.problem);
+  return front.path;
+}
+
+/** `nd7 run` by each way that it is typed. None of them has the -- that is usually typed: the starter takes it for the next contender. */
+async function measureTyped(place, starter, rounds, byBwrap) {
+  const front = await frontOf(place);
+  const socket = join(place.nd7Home, 'run/host');
+  // A host whose socket is taken away ends.
+  const cold = ['/bin/sh', '-c', 'rm -f "$1"; exec "$2" run "$3"', 'sh', socket, front, PROGRAM];
+  const npx = find('npx');
   const typed = {
     'node -e 0': [process.execPath, '-e', '0'],
     ...byBwrap,
-    // Without the -- that is usually typed: the starter takes it for the next contender.
-    'nd7 run': [nd7, 'run', PROGRAM],
+    'front, host resident': [front, 'run', PROGRAM],
+    'node bin/nd7.js': [nd7, 'run', PROGRAM],
     ...others(),
   };
-  await inTurns(place, starter, 2, typed);
-  const p50 = table(await inTurns(place, starter, rounds, typed), 'bwrap');
-  const beyond = p50['nd7 run'] - p50['node -e 0'];
-  console.log(
-    `nd7 run: one start of Node + ${beyond.toFixed(1)} ms (at most + ${BEYOND_NODE_MS}: ${verdict(beyond <= BEYOND_NODE_MS)})`,
-  );
+  try {
+    await inTurns(place, starter, 2, typed);
+    const p50 = table(await inTurns(place, starter, rounds, typed), 'bwrap');
+    if (p50.bwrap !== undefined) {
+      const ratio = p50['front, host resident'] / p50.bwrap;
+      console.log(`nd7 run / bwrap: ${ratio.toFixed(2)} × (at most ${BY_FRONT}: ${verdict(ratio <= BY_FRONT)})\n`);
+    }
+    const first = {
+      'node -e 0': typed['node -e 0'],
+      'front, no host yet': cold,
+      'node bin/nd7.js': typed['node bin/nd7.js'],
+      ...(npx === undefined ? {} : { 'npx nd7': [npx, '--prefix', root, '--no', 'nd7', 'run', PROGRAM] }),
+    };
+    const started = table(await inTurns(place, starter, Math.ceil(rounds / 2), first), 'node -e 0');
+    const beyond = started['front, no host yet'] - started['node -e 0'];
+    console.log(
+      `the first nd7 run: one start of Node + ${beyond.toFixed(1)} ms (at most + ${BEYOND_NODE_MS}: ${verdict(beyond <= BEYOND_NODE_MS)})`,
+    );
+  } finally {
+    rmSync(socket, { force: true });
+  }
 }

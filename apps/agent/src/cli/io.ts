@@ -1,5 +1,7 @@
 // What a command may do with the terminal. Commands never touch process.stdout themselves, so that `--json`, colour,
 // progress and broken pipes behave the same everywhere and tests can run a command in-process.
+import type { ChildProcess } from 'node:child_process';
+import { isatty } from 'node:tty';
 import { styleText } from 'node:util';
 import { nd7Home } from '../recorder/home-path.js';
 
@@ -29,6 +31,16 @@ export interface Progress {
   end(): void;
 }
 
+/** The process that a shell waits for, where it is not this one: docs/protocol/session-host.md. */
+export interface RemoteFront {
+  /** Has it start the launcher. */
+  readonly start: (launcher: string) => ChildProcess;
+  /** Resolves when all that was printed so far is on the terminal. */
+  printed(): Promise<void>;
+  /** It ends as the program ended. */
+  end(by: { code: number | null; signal: NodeJS.Signals | null }): void;
+}
+
 export interface Io {
   /** Where nd7 keeps everything: ND7_HOME or ~/.nd7, absolute. */
   readonly home: string;
@@ -47,6 +59,11 @@ export interface Io {
   setExit(code: ExitCode): void;
   readonly env: NodeJS.ProcessEnv;
   readonly cwd: string;
+  /** Whether a standard stream of the person's is a terminal. */
+  isTty(fd: 0 | 1 | 2): boolean;
+  /** The terminal's bell. */
+  ring(): void;
+  readonly front?: RemoteFront;
 }
 
 function wantsColour(stream: NodeJS.WriteStream, env: NodeJS.ProcessEnv): boolean {
@@ -79,6 +96,8 @@ export function systemIo(isJson: boolean): Io & { exitCode(): ExitCode } {
     columns: process.stdout.columns ?? 80,
     env,
     cwd: process.cwd(),
+    isTty: (fd) => isatty(fd),
+    ring: () => void process.stderr.write('\u0007'),
     out: (line = '') => void process.stdout.write(line + '\n'),
     err: (line = '') => void process.stderr.write(line + '\n'),
     json: (value) => void process.stdout.write(JSON.stringify(value) + '\n'),

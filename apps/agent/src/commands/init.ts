@@ -2,12 +2,14 @@ import type { Command } from 'commander';
 import type { SettingsChange } from '@nd7/hooks';
 import { CliError } from '../cli/io.js';
 import type { Io } from '../cli/io.js';
+import type { FrontLink } from '../recorder/front.js';
 import type { Scope } from '../recorder/settings-paths.js';
 
 interface InitOptions {
   project?: boolean;
   managed?: boolean;
   settings?: string;
+  command: boolean;
   yes?: boolean;
   dryRun?: boolean;
 }
@@ -20,6 +22,7 @@ export function register(program: Command, io: Io): void {
     .option('--project', 'attach in this project (.claude/settings.json) instead of for this user')
     .option('--managed', 'attach for everybody on this machine, where no project setting reaches (needs root)')
     .option('--settings <file>', 'attach in this settings file')
+    .option('--no-command', 'leave PATH alone: no link to nd7 in ~/.local/bin')
     .option('-y, --yes', 'write without asking')
     .option('-n, --dry-run', 'show the change and write nothing')
     .action((options: InitOptions) => init(io, options));
@@ -34,9 +37,16 @@ async function init(io: Io, options: InitOptions): Promise<void> {
   // Both steps that can fail for the user's own reasons come before anything is written: the settings as they are, the home.
   const plan = planClaudeCode(path, plannedCommand(io.home, 'claude-code', scope));
   await noteOthers(io, path);
+  const { frontPath, installFront, planFrontLink } = await import('../recorder/front.js');
+  // Whoever attaches in a file of their own, or for everybody, has said where nd7 is to be.
+  const wantsCommand = options.command && scope !== 'managed' && options.settings === undefined;
+  const link = wantsCommand ? planFrontLink(io.home, io.env) : undefined;
   if (plan.changed) await show(io, plan);
-  if (options.dryRun === true) return report(io, { ...plan, scope, written: false });
-  if (plan.changed && options.yes !== true && !(await agreed(io, path)))
+  const made = link?.state === 'make' ? link.path : undefined;
+  if (made !== undefined && !io.isJson) io.out(io.paint('green', `+ ${visible(made)} -> ${frontPath(io.home)}`));
+  if (options.dryRun === true) return report(io, { ...plan, scope, written: false, link });
+  const files = [...(plan.changed ? [path] : []), ...(made === undefined ? [] : [made])];
+  if (files.length > 0 && options.yes !== true && !(await agreed(io, files.join(' and '))))
     throw new CliError(1, 'nothing was changed', 'run `nd7 init --yes` to write without being asked');
 
   const { machineKey, openHome } = await import('@nd7/journal');
@@ -63,7 +73,8 @@ async function init(io: Io, options: InitOptions): Promise<void> {
   if (scope === 'managed' && command.shim !== undefined)
     writeManagedConf(command.shim, readConfig(home.root).recording);
   const change = installClaudeCode({ settingsPath: path, hook: command.hook, home: io.home });
-  report(io, { ...change, scope, written: change.changed, shim: command.shim, problem: command.problem });
+  const front = link && (await installed(() => installFront(io.home, link)));
+  report(io, { ...change, scope, written: change.changed, shim: command.shim, problem: command.problem, link });
   if (io.isJson) return;
   const events = Object.values(CLAUDE_EVENTS).filter((event) => event.register).length;
   io.out(
@@ -71,6 +82,7 @@ async function init(io: Io, options: InitOptions): Promise<void> {
       ? `Attached to Claude Code: ${events} hook events in ${path}.`
       : `Already attached in ${path}; nothing to change.`,
   );
+  if (link !== undefined && front !== undefined) io.out(sayFront(link, front));
   if (command.problem !== undefined)
     io.out(io.paint('yellow', `The hook runs as a Node process (slower): ${command.problem}.`));
   if (scope === 'project')
@@ -81,6 +93,25 @@ async function init(io: Io, options: InitOptions): Promise<void> {
   io.out(
     `Sessions are kept in ${kept}. Next: start claude as always, then \`nd7 sessions\`. \`nd7 doctor\` proves that the hooks fire.`,
   );
+}
+
+type Front = { path: string } | { problem: string };
+
+/** Being attached does not hang on it. */
+async function installed(install: () => Promise<Front>): Promise<Front> {
+  try {
+    return await install();
+  } catch (error) {
+    return { problem: error instanceof Error ? error.message : String(error) };
+  }
+}
+
+function sayFront({ path, state, isOnPath }: FrontLink, front: Front): string {
+  if ('problem' in front) return `nd7 is not put on PATH: ${front.problem}.`;
+  if (state === 'foreign') return `${path} is another program and stays: ${front.path} is nd7.`;
+  if (state === 'closed') return `${path} cannot be made, its folder is read-only: ${front.path} is nd7.`;
+  const hint = isOnPath ? '' : ' Its folder is not on your PATH yet: export PATH="$HOME/.local/bin:$PATH"';
+  return `${state === 'make' ? 'The command is' : 'The command stays'} ${path}.${hint}`;
 }
 
 function scopeOf(options: InitOptions): Scope {
@@ -126,7 +157,13 @@ async function agreed(io: Io, path: string): Promise<boolean> {
 
 function report(
   io: Io,
-  result: SettingsChange & { scope: Scope; written: boolean; shim?: string | undefined; problem?: string | undefined },
+  result: SettingsChange & {
+    scope: Scope;
+    written: boolean;
+    shim?: string | undefined;
+    problem?: string | undefined;
+    link?: FrontLink | undefined;
+  },
 ): void {
   if (!io.isJson) {
     if (!result.written && result.changed) io.out('Nothing was written (--dry-run).');
@@ -139,6 +176,7 @@ function report(
     written: result.written,
     home: io.home,
     shim: result.shim ?? null,
+    command: result.link === undefined ? null : { path: result.link.path, state: result.link.state },
     ...(result.problem === undefined ? {} : { shim_problem: result.problem }),
     ...(result.written ? {} : { before: result.before ?? null, after: result.after ?? null }),
   });

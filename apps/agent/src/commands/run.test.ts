@@ -4,7 +4,10 @@ import { once } from 'node:events';
 import { existsSync, mkdirSync, readdirSync, readFileSync, truncateSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import { join } from 'node:path';
-import { BIN, removeThrowAways, throwAway } from '../testing/recorder.fixture.js';
+import { BY_FRONT, typed } from '../testing/front.fixture.js';
+import { removeThrowAways, throwAway } from '../testing/recorder.fixture.js';
+
+const [PROGRAM, MAIN] = typed();
 
 let user: string;
 let project: string;
@@ -14,6 +17,8 @@ beforeEach(() => {
   mkdirSync(join(user, '.ssh'), { recursive: true });
   mkdirSync(project);
   writeFileSync(join(user, '.ssh/id'), 'SECRET');
+  // A home where a host can be: the first start of all is the CLI's.
+  if (BY_FRONT) mkdirSync(join(user, '.nd7/run'), { recursive: true, mode: 0o700 });
 });
 afterEach(removeThrowAways);
 
@@ -27,7 +32,7 @@ const environment = (more: Record<string, string> = {}): Record<string, string> 
 });
 
 function nd7(args: string[], options: { env?: Record<string, string>; cwd?: string; input?: string } = {}) {
-  const { status, signal, stdout, stderr } = spawnSync(process.execPath, [BIN, ...args], {
+  const { status, signal, stdout, stderr } = spawnSync(PROGRAM, [MAIN, ...args], {
     cwd: options.cwd ?? project,
     encoding: 'utf8',
     env: environment(options.env),
@@ -37,6 +42,11 @@ function nd7(args: string[], options: { env?: Record<string, string>; cwd?: stri
 }
 
 describe('nd7 run', () => {
+  // Of a session's host nothing is seen but that it is there, where there was a session.
+  afterEach(() => {
+    if (existsSync(join(user, '.nd7/sessions'))) expect(existsSync(join(user, '.nd7/run/host.lock'))).toBe(BY_FRONT);
+  });
+
   it('gives the program its streams, its arguments and its exit code, and prints nothing of its own', () => {
     const script = 'cat; echo "$1" >&2; echo x > made; cat ~/.ssh/id 2>/dev/null; exit 7';
     expect(nd7(['run', '--', 'sh', '-c', script, 'sh', "a 'b' --json"], { input: 'from stdin\n' })).toEqual({
@@ -62,7 +72,7 @@ describe('nd7 run', () => {
 
   it('leaves the program streams that block: who writes late is waited for, and who reads late', () => {
     const script = `(sleep 1; echo late) | "$0" "$1" run -v -- sh -c 'cat; head -c 1000000 /dev/zero >&2' 2>&1 | (sleep 1; wc -c)`;
-    const { stdout } = spawnSync('sh', ['-c', script, process.execPath, BIN], {
+    const { stdout } = spawnSync('sh', ['-c', script, PROGRAM, MAIN], {
       cwd: project,
       encoding: 'utf8',
       env: environment(),
@@ -98,7 +108,7 @@ describe('nd7 run', () => {
     const mounted = 'mount --bind "$1" /mnt && exec "$2" "$3" run -- sh -c "$4"';
     const script = 'cat ~/.ssh/id /mnt/.ssh/id; cat /mnt/open';
     const flags = process.geteuid?.() === 0 ? '-m' : '-Urm';
-    const ran = spawnSync('unshare', [flags, 'sh', '-c', mounted, 'sh', user, process.execPath, BIN, script], {
+    const ran = spawnSync('unshare', [flags, 'sh', '-c', mounted, 'sh', user, PROGRAM, MAIN, script], {
       cwd: project,
       encoding: 'utf8',
       env: environment(),
@@ -181,10 +191,10 @@ describe('nd7 run', () => {
     ['goes on and keeps the exit code where the policy lets it, saying so once', 'best-effort', 7],
     ['says so in place of the exit code where the policy requires it', 'required', 1],
   ])('whose record fails in mid-session %s', async (_what, recording, status) => {
-    mkdirSync(join(user, '.nd7'), { mode: 0o700 });
+    mkdirSync(join(user, '.nd7'), { recursive: true, mode: 0o700 });
     writeFileSync(join(user, '.nd7/policy.jsonc'), JSON.stringify({ nd7: 1, recording }), { mode: 0o600 });
     const script = 'echo up; while [ ! -e go ]; do sleep 0.02; done; exit 7';
-    const child = spawn(process.execPath, [BIN, 'run', '--', 'sh', '-c', script], { cwd: project, env: environment() });
+    const child = spawn(PROGRAM, [MAIN, 'run', '--', 'sh', '-c', script], { cwd: project, env: environment() });
     let said = '';
     child.stderr.on('data', (bytes: Buffer) => (said += bytes.toString()));
     await once(child.stdout, 'data');
@@ -212,7 +222,7 @@ describe('nd7 run', () => {
     const server = createServer((_request, response) => response.end('OUTSIDE')).listen(0, '127.0.0.1');
     await once(server, 'listening');
     const { port } = server.address() as { port: number };
-    mkdirSync(join(user, '.nd7'), { mode: 0o700 });
+    mkdirSync(join(user, '.nd7'), { recursive: true, mode: 0o700 });
     const policy = JSON.stringify({ nd7: 1, network: { loopback: [String(port)] } });
     writeFileSync(join(user, '.nd7/policy.jsonc'), policy, { mode: 0o600 });
     const ask = `
@@ -226,7 +236,7 @@ describe('nd7 run', () => {
       });
       (async () => console.log([await ask('GET', 'http://127.0.0.1:${port}/'), await ask('GET', 'http://127.0.0.1:1/'), await ask('CONNECT', 'host.invalid:443')].join(' ')))();`;
     writeFileSync(join(project, 'ask.cjs'), ask);
-    const child = spawn(process.execPath, [BIN, 'run', '-v', '--', process.execPath, 'ask.cjs'], {
+    const child = spawn(PROGRAM, [MAIN, 'run', '-v', '--', process.execPath, 'ask.cjs'], {
       cwd: project,
       env: environment(),
     });
@@ -253,7 +263,7 @@ describe('nd7 run', () => {
   });
 
   it('starts nothing where the policy requires what is not there, and says what and where', () => {
-    mkdirSync(join(user, '.nd7'), { mode: 0o700 });
+    mkdirSync(join(user, '.nd7'), { recursive: true, mode: 0o700 });
     writeFileSync(join(user, '.nd7/policy.jsonc'), '{ "nd7": 1, "require": ["observe.exec"] }', { mode: 0o600 });
     const refused = nd7(['run', '--', 'touch', 'ran']);
     expect(refused).toMatchObject({ status: 2, stdout: '' });
@@ -308,7 +318,7 @@ const hasTmux = spawnSync('tmux', ['-V']).status === 0;
       await new Promise((done) => setTimeout(done, 50));
     }
   }
-  const RUN = `${process.execPath} ${BIN} run --`;
+  const RUN = `${PROGRAM} ${MAIN} run --`;
 
   beforeEach(async () => {
     socket = join(user, 'tmux');

@@ -1,5 +1,4 @@
 import { basename, join } from 'node:path';
-import { isatty } from 'node:tty';
 import type { Ruleset } from '@nd7/policy';
 import type { Command } from 'commander';
 import { CliError, type Io } from '../cli/io.js';
@@ -109,13 +108,14 @@ async function run(command: string[], options: RunOptions, io: Io): Promise<void
     policies,
     argv: command,
     attachment,
+    front: io.front,
     nd7Home: io.home,
     environment: io.env,
     cwd: io.cwd,
     warn: (text) => io.err(`nd7: ${safeLine(text)}`),
     decided: (tallies, granted) => {
       // Beside the program's own output only where a person reads it, or has asked.
-      if (!io.isJson && (options.verbose === true || isatty(2)))
+      if (!io.isJson && (options.verbose === true || io.isTty(2)))
         for (const line of [...summary(tallies), ...grantedSummary(granted, join(io.home, 'policy.jsonc'))])
           io.err(`nd7: ${line}`);
     },
@@ -124,6 +124,7 @@ async function run(command: string[], options: RunOptions, io: Io): Promise<void
       if (options.verbose === true || io.isJson) show(boundary, io);
     },
   });
+  if (io.front !== undefined) return io.front.end(ended);
   endAs(ended);
 }
 
@@ -191,7 +192,7 @@ export async function attached(
     isBrokered,
   });
   const own = argv.slice(found.at + 1);
-  const key = found.name === 'claude-code' && isatty(0) ? unapprovedKey(ruleset, io.env, own) : undefined;
+  const key = found.name === 'claude-code' && io.isTty(0) ? unapprovedKey(ruleset, io.env, own) : undefined;
   const login = hiddenLogin(found.name, ruleset, io.env);
   return { ...attachment, notes: [...attachment.notes, key, login].filter((note) => note !== undefined) };
 }

@@ -45,6 +45,8 @@ async function uninstall(io: Io, options: UninstallOptions): Promise<void> {
     }
   }
   if (!dryRun && changes.some(({ path }) => path === managed)) await removeWhatEverybodyRan(managed);
+  const { removeFrontLink } = await import('../recorder/front.js');
+  const link = one === undefined && failures.length === 0 ? removeFrontLink(io.home, io.env, dryRun) : undefined;
   let recorder: 'stopped' | 'not running' | 'kept' = 'kept';
   if (one === undefined && !dryRun && failures.length === 0) {
     const { askRecorder } = await import('../recorder/client.js');
@@ -62,6 +64,7 @@ async function uninstall(io: Io, options: UninstallOptions): Promise<void> {
         removed_file: after === undefined,
       })),
       failed: failures,
+      command: link ?? null,
       recorder,
     });
     return;
@@ -70,8 +73,9 @@ async function uninstall(io: Io, options: UninstallOptions): Promise<void> {
     io.out(
       `${dryRun ? 'Would detach' : 'Detached'} from ${path}: ${after === undefined ? 'the file is nd7’s own and goes' : restored === 'exact' ? 'the bytes from before nd7' : 'nd7’s entries removed, the rest as it stands'}.`,
     );
+  if (link !== undefined) io.out(`${dryRun ? 'Would remove' : 'Removed'} ${link}.`);
   for (const { error } of failures) io.err(`nd7: ${error}`);
-  if (changes.length === 0 && failures.length === 0)
+  if (changes.length === 0 && failures.length === 0 && link === undefined)
     io.out(`nd7 is ${one === undefined ? 'attached nowhere' : `not attached in ${one}`}; nothing to change.`);
   const { attachedForEverybody } = await import('../recorder/managed.js');
   const everybody = one === undefined ? attachedForEverybody(io.env, io.cwd) : undefined;

@@ -15,7 +15,7 @@ import {
 } from '@nd7/confine';
 import type { EgressDecision } from '@nd7/egress';
 import { rulesetHash, type CompileInput, type Ruleset } from '@nd7/policy';
-import { CliError } from '../cli/io.js';
+import { CliError, type RemoteFront } from '../cli/io.js';
 import type { Grant, Request as Asked } from '../grants/entry.js';
 import { SessionGrants } from '../grants/session-grants.js';
 import { safeLine } from '../show/safe.js';
@@ -42,6 +42,8 @@ export interface RunRequest {
   cwd: string;
   /** The program's standard streams, where they are not this process's own. */
   stdio?: readonly [number, number, number];
+  /** The process that a shell waits for, where that is not this one. */
+  front?: RemoteFront | undefined;
   /** What is shown inside besides. */
   shows?: readonly Shown[];
   /** Hears what the program does, where that is to be learned. */
@@ -238,6 +240,7 @@ async function attempt(
     const session = launch(launcher, prepared.plan, {
       front: request.learning?.beside(front) ?? front,
       ...(commands === undefined ? {} : { commands }),
+      ...(request.front && { start: request.front.start }),
       ...(request.stdio === undefined ? {} : { stdio: request.stdio }),
       admit: async ({ landlock, proofs, supervised }) => {
         const rows = manifest(ruleset, prepared.built, proofs, supervised, way.broker !== undefined);
@@ -250,10 +253,11 @@ async function attempt(
         grants?.admit(session.process.pid, way.isObserved ? session : undefined);
         commands?.admit(session.process.pid);
         request.started(boundary);
+        await request.front?.printed();
       },
     });
     end = () => session.signal('SIGKILL');
-    const release = passSignals(session.signal);
+    const release = request.front ? () => undefined : passSignals(session.signal);
     void session.listeners.then((opened) => out.serve(opened));
     ingress.reach(session.connect);
     try {

@@ -2,7 +2,6 @@
 import { spawn } from 'node:child_process';
 import { accessSync, constants } from 'node:fs';
 import { join } from 'node:path';
-import { isatty } from 'node:tty';
 import type { Io } from '../cli/io.js';
 import { safeLine } from '../show/safe.js';
 import type { Request } from './entry.js';
@@ -21,7 +20,7 @@ export function notify(request: Request, project: string, isTold: boolean, io: I
   if (now - last < QUIET_MS) return;
   last = now;
   // One control character is the one thing that disturbs no full-screen program, wherever in its own output it falls.
-  if (!isTold && isatty(2)) process.stderr.write('\u0007');
+  if (!isTold && io.isTty(2)) io.ring();
   const program = onPath('notify-send', io.env['PATH'] ?? '');
   if (program === undefined || io.env['DBUS_SESSION_BUS_ADDRESS'] === undefined) return;
   const text = `${what}\nin ${safeLine(project)}\nnd7 grants shows it, and what to type`;

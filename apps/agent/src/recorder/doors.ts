@@ -71,6 +71,29 @@ export function hasDoor(home: string, session: string): boolean {
   return existsSync(`${folderOf(home, session)}.lock`);
 }
 
+/** Whether a process holds the lock of a session's door, by the kernel's word (proc(5), fdinfo; Linux only). */
+export function holdsDoor(home: string, session: string, pid: number): boolean {
+  const door = statSync(`${folderOf(home, session)}.lock`, { throwIfNoEntry: false });
+  if (door === undefined) return false;
+  return openFiles(pid).some((fd) => {
+    try {
+      const file = statSync(`/proc/${pid}/fd/${fd}`);
+      if (file.ino !== door.ino || file.dev !== door.dev) return false;
+      return /^lock:.*\bFLOCK\b/m.test(readFileSync(`/proc/${pid}/fdinfo/${fd}`, 'latin1'));
+    } catch {
+      return false; // closed meanwhile
+    }
+  });
+}
+
+function openFiles(pid: number): string[] {
+  try {
+    return readdirSync(`/proc/${pid}/fd`);
+  } catch {
+    return [];
+  }
+}
+
 /** Takes away the folders of sessions whose front has died, and answers which sessions those are. */
 export function sweepDoors(home: string): string[] {
   return locks(home).flatMap((name) => {

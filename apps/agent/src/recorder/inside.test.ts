@@ -13,7 +13,8 @@ import {
   throwAway,
   toolCall,
 } from '../testing/recorder.fixture.js';
-import { insideMeta, lineage, mayName, type Inside } from './inside.js';
+import { takeDoor } from './doors.js';
+import { insideMeta, insideOf, lineage, mayName, type Inside } from './inside.js';
 
 const RUN = 'run-0123456789abcdef';
 const started: number[] = [];
@@ -109,4 +110,23 @@ it('names sessions that are its own or nobody’s', async () => {
     mayName('s1', from, { pid: process.pid, start: start(process.pid) }),
     mayName(RUN, from, undefined),
   ]).toEqual([true, true, true, false, false]);
+});
+
+it('is taken from who keeps the door of the session, whose first process is somebody else’s child', () => {
+  const home = throwAway();
+  const claims = inside(process.ppid, process.pid);
+  const request = { op: 'hook-inside', meta: new Map(Object.entries(insideMeta(claims))), payload: Buffer.alloc(0) };
+  const keeper = { pid: process.pid, uid: 0, gid: 0 };
+  expect(() => insideOf(request, keeper, home)).toThrow('is not the first of a session');
+  const door = takeDoor(home, RUN);
+  try {
+    expect(insideOf(request, keeper, home)).toMatchObject({ run: RUN, pid: process.pid });
+    // Another process, and another session's door.
+    expect(() => insideOf(request, { ...keeper, pid: process.ppid }, home)).toThrow('is not the first of a session');
+    const other = new Map([...request.meta, ['inside.run', 'run-ffffffffffffffff'] as const]);
+    expect(() => insideOf({ ...request, meta: other }, keeper, home)).toThrow('is not the first of a session');
+  } finally {
+    door.release();
+  }
+  expect(() => insideOf(request, keeper, home)).toThrow('is not the first of a session');
 });

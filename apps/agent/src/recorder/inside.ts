@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs';
 import { processFacts, type Peer, type ProcessFacts } from '@nd7/kernel';
 import { clientAlive, isBelow } from './peer.js';
 import type { Client, Speaker } from './peer.js';
+import { holdsDoor } from './doors.js';
 import type { RecorderConfig } from './config.js';
 import type { Request } from './frames.js';
 
@@ -49,14 +50,16 @@ export function insideMeta({ run, entries, head, pid, first, recording, isAttach
 }
 
 /**
- * What a front says of a hook, held against the kernel: the session's first process is a child of the front that speaks, and who spoke stands
- * below it. Throws where that is not so.
+ * What a front says of a hook, held against the kernel: the session's first process is a child of the front that speaks, or whoever speaks
+ * keeps the door of that session for a front that is another process (a session host), and who spoke inside stands below it. Throws where that
+ * is not so.
  */
-export function insideOf({ meta }: Request, front: Peer): Inside {
+export function insideOf({ meta }: Request, front: Peer, home: string): Inside {
   const text = (name: string): string => meta.get(`inside.${name}`) ?? '';
   const [pid, firstPid] = [Number(text('pid')), Number(text('first'))];
   const first = processFacts(firstPid);
-  if (first === undefined || first.parent !== front.pid)
+  const isFronts = first?.parent === front.pid || holdsDoor(home, text('run'), front.pid);
+  if (first === undefined || !isFronts)
     throw new Error(`process ${firstPid} is not the first of a session of process ${front.pid}`);
   if (!isRunChain(text('run'))) throw new Error('no chain of nd7 run is named');
   const inside: Inside = {

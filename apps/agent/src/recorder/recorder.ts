@@ -227,7 +227,7 @@ export class Recorder implements ShipHost {
 
   /** A hook that the front of a confined session hands on. The answer says besides which chain has joined the session by it. */
   private async hookInside(request: Request, peer: Peer): Promise<Answer> {
-    const from = insideOf(request, peer);
+    const from = insideOf(request, peer, this.home);
     let joined: Joined | undefined;
     const answer = await this.hook(request, peer, { ...from, joined: (one) => (joined = one) });
     return json({ answer, ...(joined === undefined ? {} : { joined }) });

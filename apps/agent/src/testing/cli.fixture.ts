@@ -32,6 +32,8 @@ export function capturedIo(options: {
     columns: options.columns ?? 80,
     env: {},
     cwd: options.cwd ?? options.home,
+    isTty: () => false,
+    ring: () => undefined,
     lines,
     values,
     updates,

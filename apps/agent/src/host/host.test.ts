@@ -1,0 +1,275 @@
+// Sessions kept by a host for the front on PATH: what is the front's own stays so, and whoever of the two dies, the session ends closed.
+import { spawn, spawnSync, type ChildProcess } from 'node:child_process';
+import { once } from 'node:events';
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { connect, createServer, type AddressInfo } from 'node:net';
+import { join } from 'node:path';
+import { frontIn } from '../testing/front.fixture.js';
+import { removeThrowAways, throwAway } from '../testing/recorder.fixture.js';
+
+let user: string;
+let home: string;
+let project: string;
+let front: string;
+beforeEach(() => {
+  user = join(throwAway(), 'a user');
+  home = join(user, '.nd7');
+  project = join(user, 'project');
+  mkdirSync(project, { recursive: true });
+  front = frontIn(home);
+});
+afterEach(() => {
+  for (const pid of hosts()) process.kill(pid, 'SIGKILL');
+  removeThrowAways();
+});
+
+const environment = (more: Record<string, string> = {}): Record<string, string> => ({
+  PATH: '/usr/local/bin:/usr/bin:/bin',
+  HOME: user,
+  ...more,
+});
+const run = (args: string[], options: { env?: Record<string, string>; by?: string[] } = {}) => {
+  const [program = '', ...words] = [...(options.by ?? []), front, 'run', ...args];
+  const { status, signal, stdout, stderr } = spawnSync(program, words, {
+    cwd: project,
+    encoding: 'utf8',
+    env: environment(options.env),
+    timeout: 60_000,
+    killSignal: 'SIGKILL',
+  });
+  return { status, signal, stdout, stderr };
+};
+
+function pids(matches: (pid: number) => boolean): number[] {
+  return readdirSync('/proc')
+    .map(Number)
+    .filter((pid) => pid > 0)
+    .filter((pid) => {
+      try {
+        return matches(pid);
+      } catch {
+        return false;
+      }
+    });
+}
+const words = (pid: number): string[] => readFileSync(`/proc/${pid}/cmdline`, 'utf8').split('\0').slice(0, -1);
+const of = (pid: number, where = home): boolean =>
+  readFileSync(`/proc/${pid}/environ`, 'utf8').split('\0').includes(`ND7_HOME=${where}`);
+const hosts = (where = home): number[] => pids((pid) => words(pid).at(-1) === 'host' && of(pid, where));
+const named = (word: string): number[] => pids((pid) => words(pid).includes(word));
+
+async function until(isSo: () => boolean, what: string): Promise<void> {
+  for (const end = Date.now() + 30_000; !isSo();) {
+    if (Date.now() > end) throw new Error(`this did not come: ${what}`);
+    await new Promise((done) => setTimeout(done, 20));
+  }
+}
+
+/** A session whose program waits; `word` stands in its command line and nowhere else. */
+async function waiting(word: string): Promise<{ child: ChildProcess; said: { stderr: string } }> {
+  const child = spawn(front, ['run', '--', 'sh', '-c', 'echo up; read line; exit 5', word], {
+    cwd: project,
+    env: environment(),
+  });
+  const said = { stderr: '' };
+  child.stderr?.on('data', (bytes: Buffer) => (said.stderr += bytes.toString()));
+  await once(child.stdout as NodeJS.ReadableStream, 'data');
+  return { child, said };
+}
+
+it('stays for the next session, and a second one at the same time has a host of its own', async () => {
+  expect(run(['--', 'sh', '-c', 'exit 3'])).toEqual({ status: 3, signal: null, stdout: '', stderr: '' });
+  const [first, ...others] = hosts();
+  expect([typeof first, others]).toEqual(['number', []]);
+  expect(run(['--', 'true']).status).toBe(0);
+  expect(hosts()).toEqual([first]);
+  const one = await waiting('nd7-test-one');
+  expect(run(['--', 'sh', '-c', 'exit 4']).status).toBe(4);
+  expect(hosts()).toHaveLength(2);
+  one.child.stdin?.end('\n');
+  expect(await once(one.child, 'exit')).toEqual([5, null]);
+  // One idle host is enough.
+  await until(() => hosts().length === 1, 'a single host');
+});
+
+it('two first sessions at once both run', async () => {
+  const both = [7, 8].map((code) =>
+    spawn(front, ['run', '--', 'sh', '-c', `exit ${code}`], { cwd: project, env: environment(), stdio: 'ignore' }),
+  );
+  expect((await Promise.all(both.map((child) => once(child, 'exit')))).map(([code]) => code as number)).toEqual([7, 8]);
+});
+
+it('what is the front’s own is so inside: folder, umask, environment, streams', () => {
+  expect(run(['--', 'true']).status).toBe(0);
+  const script = 'umask 027; cd ..; mkdir -p other; cd other; exec "$@"';
+  const inside = 'umask; pwd; echo "$EDITOR $TZ"; ls -l /proc/self/fd/0 | sed "s/.*-> //"; echo e >&2';
+  const { stdout, stderr } = run(['--', 'sh', '-c', inside], {
+    by: ['sh', '-c', script, 'sh'],
+    env: { EDITOR: 'mine', TZ: 'Pacific/Auckland' },
+  });
+  expect([stdout.replace(/pipe:.*|socket:.*/, 'stream'), stderr]).toEqual([
+    `0027\n${join(user, 'other')}\nmine Pacific/Auckland\nstream\n`,
+    'e\n',
+  ]);
+  // The next one has nothing of it.
+  expect(run(['--', 'sh', '-c', 'umask; pwd; echo "[$EDITOR]"']).stdout).toBe(`0022\n${project}\n[]\n`);
+  expect(hosts()).toHaveLength(1);
+});
+
+it.each<[string, string[], Record<string, string>]>([
+  ['has other limits', ['sh', '-c', 'ulimit -n 300; exec "$@"', 'sh'], {}],
+  ['has a Node option', [], { NODE_OPTIONS: '--no-warnings' }],
+  ['has other certificates', [], { SSL_CERT_FILE: '/etc/hosts' }],
+])('a front that %s gets the same from the CLI', (_what, by, env) => {
+  expect(run(['--', 'true']).status).toBe(0);
+  const [host] = hosts();
+  expect(run(['--', 'sh', '-c', 'ulimit -n; exit 6'], { by, env })).toMatchObject({
+    status: 6,
+    stderr: '',
+    ...(by.length === 0 ? {} : { stdout: '300\n' }),
+  });
+  expect(hosts()).toEqual([host]);
+});
+
+it.each<[string, string[], string]>([
+  ['help', ['--help'], 'Usage: nd7 run'],
+  ['an option that is none', ['--nope', '--', 'true'], ''],
+])('%s is the CLI’s', (_what, args, said) => {
+  const { status, stdout, stderr } = run(args);
+  expect([status, stdout.includes(said), stderr.includes('unknown option')]).toEqual([
+    said === '' ? 2 : 0,
+    true,
+    said === '',
+  ]);
+});
+
+it('a front that is killed ends its session, and its host serves the next', async () => {
+  const { child } = await waiting('nd7-test-front');
+  const [host] = hosts();
+  expect(named('nd7-test-front').length).toBeGreaterThan(1);
+  child.kill('SIGKILL');
+  await until(() => named('nd7-test-front').length === 0, 'the end of all that was inside');
+  await until(() => existsSync(join(home, 'run/host')), 'the host’s socket');
+  expect(run(['--', 'true']).status).toBe(0);
+  expect(hosts()).toEqual([host]);
+  // What the front could not say is in the record.
+  const logs = readdirSync(join(home, 'sessions')).map((name) =>
+    readFileSync(join(home, 'sessions', name, 'log.jsonl'), 'utf8'),
+  );
+  expect(logs.filter((log) => log.includes('"session.end"'))).toHaveLength(2);
+});
+
+it('a host that is killed ends its session, and the front says so', async () => {
+  const { child, said } = await waiting('nd7-test-host');
+  expect(hosts()).toHaveLength(1);
+  for (const pid of hosts()) process.kill(pid, 'SIGKILL');
+  expect(await once(child, 'exit')).toEqual([1, null]);
+  expect(said.stderr).toContain('nd7: the session was ended: its host has gone\n');
+  await until(() => named('nd7-test-host').length === 0, 'the end of all that was inside');
+  expect(run(['--', 'sh', '-c', 'exit 9']).status).toBe(9);
+});
+
+it('a launcher that is killed ends its session as it does without a host', async () => {
+  const { child } = await waiting('nd7-test-launcher');
+  const [launcher] = pids((pid) => words(pid)[0]?.endsWith('/nd7-launch') === true && parentOf(pid) === child.pid);
+  process.kill(launcher ?? 0, 'SIGKILL');
+  expect(await once(child, 'exit')).toEqual([null, 'SIGKILL']);
+  await until(() => named('nd7-test-launcher').length === 0, 'the end of all that was inside');
+});
+
+const parentOf = (pid: number): number =>
+  Number(/^PPid:\t(\d+)$/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1]);
+
+it('signals that processes send reach the program, and its end by one is the front’s', async () => {
+  const script = 'trap "echo got; exit 12" USR1; echo up; while :; do sleep 0.05; done';
+  const child = spawn(front, ['run', '--', 'sh', '-c', script], { cwd: project, env: environment() });
+  let said = '';
+  child.stdout.on('data', (bytes: Buffer) => (said += bytes.toString()));
+  await until(() => said === 'up\n', 'the program');
+  child.kill('SIGUSR1');
+  expect(await once(child, 'exit')).toEqual([12, null]);
+  expect(said).toBe('up\ngot\n');
+  expect(run(['--', 'sh', '-c', 'kill -TERM $$'])).toMatchObject({ status: null, signal: 'SIGTERM' });
+});
+
+it('is not to be reached from inside, nor is its socket seen', () => {
+  expect(run(['--', 'true']).status).toBe(0);
+  const { stdout } = run(['--', 'sh', '-c', `ls -a '${home}/run' /run/nd7; '${front}' run -- true; echo $?`]);
+  expect(stdout).not.toMatch(/^host/m);
+  expect(stdout).toMatch(/12[67]\n$/);
+});
+
+it('is found in a home whose path is longer than a socket’s may be', () => {
+  const long = join(user, 'x'.repeat(60), 'y y'.repeat(30));
+  mkdirSync(join(long, 'run'), { recursive: true, mode: 0o700 });
+  const env = { ND7_HOME: long };
+  try {
+    expect(run(['--', 'sh', '-c', 'exit 3'], { env }).status).toBe(3);
+    const [host] = hosts(long);
+    expect(run(['--', 'sh', '-c', 'exit 4'], { env }).status).toBe(4);
+    expect(hosts(long)).toEqual([host]);
+  } finally {
+    for (const pid of hosts(long)) process.kill(pid, 'SIGKILL');
+  }
+});
+
+it('outlives whoever says something else than a front does', async () => {
+  expect(run(['--', 'true']).status).toBe(0);
+  const [host] = hosts();
+  const frame = (...numbers: number[]): Buffer => {
+    const bytes = Buffer.alloc(4 * numbers.length);
+    numbers.forEach((value, i) => bytes.writeUInt32LE(value, 4 * i));
+    return bytes;
+  };
+  const hostile = [
+    Buffer.alloc(0),
+    Buffer.from('GET / HTTP/1.1\r\n\r\n'),
+    frame(0xffff_ffff, 1),
+    frame(4, 9),
+    frame(8, 3, 0),
+    Buffer.concat([frame(4 + 20 + 1, 1, 1, 0, 0, 0xffff_ffff, 0), Buffer.from('\0')]),
+    Buffer.concat([frame(4 + 20 + 3, 1, 1, 0, 0, 1, 0), Buffer.from('/\0\0')]),
+  ];
+  for (const bytes of hostile) {
+    await until(() => existsSync(join(home, 'run/host')), 'the host’s socket');
+    const [passing, control] = [connect(join(home, 'run/host')), connect(join(home, 'run/host'))];
+    for (const socket of [passing, control]) socket.on('error', () => undefined);
+    control.resume().end(bytes);
+    await once(control, 'close');
+    passing.destroy();
+  }
+  await until(() => existsSync(join(home, 'run/host')), 'the host’s socket');
+  expect(run(['--', 'sh', '-c', 'exit 3']).status).toBe(3);
+  expect(hosts()).toEqual([host]);
+});
+
+it('ends where its home is taken away', async () => {
+  expect(run(['--', 'true']).status).toBe(0);
+  expect(hosts()).toHaveLength(1);
+  rmSync(join(home, 'run'), { recursive: true });
+  await until(() => hosts().length === 0, 'the end of the host');
+});
+
+it('a first session of all, without a home, is the CLI’s', () => {
+  const other = join(user, 'other home');
+  expect(run(['--', 'sh', '-c', 'exit 3'], { env: { ND7_HOME: other } }).status).toBe(3);
+  expect(hosts(other)).toEqual([]);
+  writeFileSync(join(project, 'file'), '');
+});
+
+it('lets a server inside be reached by a port that the policy names', async () => {
+  const spare = createServer().listen(0, '127.0.0.1');
+  await once(spare, 'listening');
+  const { port } = spare.address() as AddressInfo;
+  await new Promise((done) => spare.close(done));
+  const policy = { nd7: 1, extends: ['default'], network: { listen: [port] } };
+  writeFileSync(join(home, 'policy.jsonc'), JSON.stringify(policy), { mode: 0o600 });
+  const server = `require('http').createServer((q, s) => s.end('inside ' + q.url)).listen(${port}, '127.0.0.1', () => console.log('up'))`;
+  const child = spawn(front, ['run', '--', process.execPath, '-e', server], { cwd: project, env: environment() });
+  await once(child.stdout, 'data');
+  expect(hosts()).toHaveLength(1);
+  for (const path of ['/a', '/b'])
+    expect(await (await fetch(`http://127.0.0.1:${port}${path}`)).text()).toBe(`inside ${path}`);
+  child.kill('SIGTERM');
+  expect(await once(child, 'exit')).toEqual([null, 'SIGTERM']);
+});

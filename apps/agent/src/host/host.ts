@@ -1,0 +1,153 @@
+import { closeSync, statSync } from 'node:fs';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { makeFolders, receiveDescriptors } from '@nd7/kernel';
+import type { ExitCode } from '../cli/io.js';
+import { runCommand } from './command.js';
+import { FrameError, FrameReader, PROTOCOL, refuse, type FrontRequest } from './frames.js';
+import type { Channels } from './launcher.js';
+import { Place, type Guest } from './place.js';
+import { Seat } from './seat.js';
+
+/** Somebody who works starts another session within minutes. */
+const IDLE_MS = 10 * 60_000;
+/** So long a second host waits for the first to get somebody: both were started at once. */
+const TURN_MS = 5_000;
+/** A front has sent its request before it waits. */
+const REQUEST_MS = 5_000;
+const ATTEMPTS = 3;
+const CHANNELS = 4;
+/** Node reads these at its start: a front that has others needs a Node of its own. */
+const AT_START = ['NODE_EXTRA_CA_CERTS', 'SSL_CERT_FILE', 'SSL_CERT_DIR'] as const;
+
+/**
+ * Keeps sessions for fronts of this user, one at a time: while it has one, its socket is gone, and the next front starts another host. It ends
+ * after ten idle minutes, when another idle one is there, and when nd7 was built anew. Answers with the exit code.
+ */
+export async function runHost(home: string, { idleMs = IDLE_MS } = {}): Promise<number> {
+  const run = join(home, 'run');
+  makeFolders(run, 0o700);
+  const build = buildOf();
+  const mayServe = (): string | undefined => (buildOf() === build ? undefined : 'nd7 was built anew');
+  const own = { ...process.env };
+  // Loaded before anybody waits for it.
+  await Promise.all([import('../confine/run-session.js'), import('../confine/attach-agent.js')]);
+  for (let place = await Place.take(run, TURN_MS); place !== undefined;) {
+    const guest = await place.guest(idleMs, mayServe);
+    if (guest === undefined) return 0;
+    const leave = await serve(guest, own);
+    // The end of a front is what its shell waits for: the next one finds a host then.
+    const next: Place | undefined = mayServe() === undefined ? await nextPlace(run) : undefined;
+    leave();
+    place = next;
+  }
+  return 0;
+}
+
+/** Undefined where another host has it, or the home has gone: what was done for the last front stands all the same. */
+async function nextPlace(run: string): Promise<Place | undefined> {
+  try {
+    const place = await Place.take(run, 0);
+    await place?.open();
+    return place;
+  } catch {
+    return undefined;
+  }
+}
+
+/** Runs what a front asks for. Answers with what says goodbye to it. */
+async function serve({ passing, control }: Guest, own: NodeJS.ProcessEnv): Promise<() => void> {
+  const reader = new FrameReader();
+  let seat: Seat | undefined;
+  const asked = new Promise<FrontRequest>((resolve, reject) => {
+    control.on('data', (bytes: Buffer) => {
+      try {
+        for (const frame of reader.push(bytes))
+          if (seat !== undefined) seat.take(frame);
+          else if (frame.kind === 'request') resolve(frame);
+          else throw new FrameError('no request');
+      } catch (error) {
+        if (!(error instanceof FrameError)) throw error;
+        reject(error);
+        if (seat !== undefined) control.destroy();
+      }
+    });
+    control.once('close', () => {
+      reject(new FrameError('the front has gone'));
+      seat?.lost();
+    });
+    setTimeout(() => reject(new FrameError('nothing was asked')), REQUEST_MS).unref();
+  });
+  control.resume();
+  try {
+    const request = await asked;
+    const whyNot = whyNotServe(request, own);
+    if (whyNot !== undefined) throw new FrameError(whyNot);
+    const sitting = new Seat(control, request, channelsFrom(passing));
+    seat = sitting;
+    const exit = await asAsked(request, own, () => runCommand(sitting, request.argv));
+    return () => sitting.leave(exit);
+  } catch (error) {
+    if (!(error instanceof FrameError)) throw error;
+    return () => control.end(refuse(error.message));
+  } finally {
+    passing.destroy();
+  }
+}
+
+function whyNotServe({ protocol, environment }: FrontRequest, own: NodeJS.ProcessEnv): string | undefined {
+  if (protocol !== PROTOCOL) return `its protocol is ${protocol}`;
+  const differs = AT_START.find((name) => environment[name] !== own[name]);
+  return differs === undefined ? undefined : `${differs} is another`;
+}
+
+/** The open files that a front has sent before it asked. Throws FrameError. */
+function channelsFrom(passing: Guest['passing']): Channels[] {
+  const { fd = -1 } = (passing as unknown as { _handle?: { fd?: number } })._handle ?? {};
+  const received = receiveDescriptors(fd);
+  const descriptors = received?.descriptors ?? [];
+  if (descriptors.length !== ATTEMPTS * CHANNELS) {
+    for (const one of descriptors) closeSync(one);
+    throw new FrameError('other channels than are needed');
+  }
+  return Array.from(
+    { length: ATTEMPTS },
+    (_, i) => descriptors.slice(CHANNELS * i, CHANNELS * (i + 1)) as unknown as Channels,
+  );
+}
+
+/** This process is for the while where the front is: its environment, folder and umask. */
+async function asAsked(
+  request: FrontRequest,
+  own: NodeJS.ProcessEnv,
+  work: () => Promise<ExitCode>,
+): Promise<ExitCode> {
+  try {
+    process.chdir(request.cwd);
+  } catch {
+    throw new FrameError('its folder cannot be entered');
+  }
+  setEnvironment(request.environment);
+  const umask = process.umask(request.umask);
+  try {
+    return await work();
+  } finally {
+    process.umask(umask);
+    setEnvironment(own);
+    process.chdir('/');
+  }
+}
+
+function setEnvironment(environment: NodeJS.ProcessEnv): void {
+  for (const name of Object.keys(process.env))
+    if (environment[name] === undefined) Reflect.deleteProperty(process.env, name);
+  Object.assign(process.env, environment);
+}
+
+/** Changes when nd7 is built: a host of the old one keeps no more sessions. */
+function buildOf(): string {
+  return ['../main.js', '../.tsbuildinfo', '../bundle/made-of.json']
+    .map((name) => statSync(fileURLToPath(new URL(name, import.meta.url)), { throwIfNoEntry: false }))
+    .map((found) => `${found?.ino ?? 0} ${found?.mtimeMs ?? 0} ${found?.size ?? 0}`)
+    .join();
+}
