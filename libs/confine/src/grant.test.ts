@@ -8,6 +8,7 @@ import {
   mkdtempSync,
   readdirSync,
   readFileSync,
+  readlinkSync,
   renameSync,
   rmSync,
   symlinkSync,
@@ -224,6 +225,20 @@ describe.each(USERS)('a living session of %s', (_who, user) => {
     living = await Living.of(machine);
     const mounts = (): Promise<string> => living.say('cat /proc/self/mountinfo | wc -l');
     const before = await mounts();
+    // What it makes once, with the first of them; nobody but root looks into it.
+    const launcher = String(living.session.process.pid);
+    const supervisor = readFileSync(`/proc/${launcher}/task/${launcher}/children`, 'utf8').split(' ')[0] as string;
+    const links = (): string[] =>
+      process.geteuid?.() === 0
+        ? readdirSync(`/proc/${supervisor}/fd`).map((fd) => readlinkSync(`/proc/${supervisor}/fd/${fd}`))
+        : [];
+    // Whose umask is known is held by a pidfd.
+    const held = (): string[] =>
+      links()
+        .filter((target) => !target.includes('pidfd'))
+        .sort();
+    expect([await living.widen(99, 'read', all[0] as string), await living.narrow(99)]).toEqual([0, 0]);
+    const descriptors = held();
     expect(await Promise.all(all.map((path, i) => living.widen(i + 1, i % 2 === 0 ? 'read' : 'write', path)))).toEqual([
       ...Array<number>(64).fill(0),
       ENOSPC,
@@ -233,6 +248,7 @@ describe.each(USERS)('a living session of %s', (_who, user) => {
     ).toMatch(/^64\n.*f0/);
     expect(await Promise.all(all.slice(0, 64).map((_, i) => living.narrow(i + 1)))).toEqual(Array<number>(64).fill(0));
     expect(await mounts()).toBe(before);
+    expect(held()).toEqual(descriptors);
     expect(readFileSync(all[1] as string, 'utf8')).toBe('x\n');
   });
 

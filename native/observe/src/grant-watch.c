@@ -26,7 +26,9 @@ static void *work(void *nothing) {
     const ssize_t n = read(events, &buffer, sizeof buffer);
     for (ssize_t at = 0; at < n;) {
       const struct inotify_event *event = (const struct inotify_event *)(const void *)(buffer.room + at);
-      if (event->len > 0) grants_moved(event->wd, event->name);
+      /* More than the kernel keeps: anything may be another now. */
+      if ((event->mask & IN_Q_OVERFLOW) != 0) grants_moved(-1, NULL);
+      else if (event->len > 0) grants_moved(event->wd, event->name);
       at += (ssize_t)(sizeof *event + event->len);
     }
   }

@@ -320,7 +320,7 @@ void grants_moved(int watch, const char *name) {
   names_lock(false);
   for (size_t i = 0; i < count; i++) {
     const struct grant *g = &grants[i];
-    if (g->watch != watch || strcmp(strrchr(g->path, '/') + 1, name) != 0) continue;
+    if (g->watch < 0 || (name != NULL && (g->watch != watch || strcmp(strrchr(g->path, '/') + 1, name) != 0))) continue;
     struct order *order = calloc(1, sizeof *order);
     if (order == NULL) continue;
     *order = (struct order){.wanted = WANTED_REFRESH, .grant.id = g->id};

@@ -27,7 +27,7 @@ struct grant {
 
 /* --- grant.c; called by the thread that watches --------------------------------------------------------------------- */
 
-/* A name in a watched folder is another thing now, or has gone. */
+/* A name in a watched folder is another thing now, or has gone; NULL: any of them. */
 void grants_moved(int watch, const char *name);
 
 /* --- grant-watch.c ------------------------------------------------------------------------------------------------- */

@@ -11,7 +11,7 @@
 int mask_lay(const struct place *place) {
   struct stat s;
   if (observe.blank < 0) return EACCES;
-  const int at = openat(place->folder, place->name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+  const int at = openat(seen_folder(place), place->name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
   if (at < 0) return errno;
   int error = fstat(at, &s) != 0 ? errno : S_ISDIR(s.st_mode) || S_ISLNK(s.st_mode) ? EACCES : 0;
   if (error == 0) {
