@@ -8,6 +8,7 @@ export type Via =
   | 'socks5'
   | 'endpoint'
   | 'loopback'
+  | 'terminate' // a request on a tunnel whose TLS ends here, to put a credential on
   | 'dns' // for the address of a name
   | 'transparent'; // by connecting to that address, as if there were no proxy
 

@@ -1,52 +1,50 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
-import { Agent, request, type AgentOptions } from 'node:https';
+import { Agent, request, type AgentOptions, type RequestOptions } from 'node:https';
 import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { connect as tlsConnect, type ConnectionOptions } from 'node:tls';
 import type { Credential } from '@nd7/policy';
 import { answerOf, answerText } from './answer.js';
 import { Refusal } from './decision.js';
-import { exchange, requestFields } from './exchange.js';
+import { exchange, passUpgrade, requestFields } from './exchange.js';
+import { isFor } from './http.js';
 import type { Egress } from './proxy.js';
 import { readHost, shown, type Target } from './target.js';
 
 /** Reads a credential's secret. Asked at the first request and again after the server has refused it (401). */
 export type ReadSecret = () => Promise<string>;
 
+/** How programs inside speak to what stands for a host: in plain to a listener of its own, or with TLS that ends here, believing it is the host. */
+export type Stance = 'endpoint' | 'terminate';
+
 /**
- * A plain-HTTP listener inside the session that stands for one host: requests go on to it over TLS with the real credential put on, so that
- * the program inside holds a placeholder. Connections to the host are kept and used for it alone.
+ * What stands for one host inside a session: requests go on to it over TLS with the real credential put on, so that the program inside holds
+ * a placeholder. Connections to the host are kept and used for it alone.
  */
 export class Endpoint {
   readonly #egress: Egress;
   readonly #credential: Credential;
   readonly #readSecret: ReadSecret;
+  readonly #stance: Stance;
   readonly #target: Target;
   readonly #server: Server;
   readonly #agent: CheckedAgent;
   #secret: Promise<string> | undefined;
 
-  constructor(egress: Egress, credential: Credential, readSecret: ReadSecret, tls: ConnectionOptions) {
+  constructor(egress: Egress, host: string, credential: Credential, readSecret: ReadSecret, tls: ConnectionOptions) {
     this.#egress = egress;
     this.#credential = credential;
     this.#readSecret = readSecret;
-    this.#target = readHost(credential.hosts[0] as string, 443);
+    this.#stance = credential.way;
+    this.#target = readHost(host, 443);
     this.#agent = new CheckedAgent(egress, this.#target, tls);
     this.#server = createServer({ insecureHTTPParser: false, requestTimeout: 0, noDelay: true })
       .on('request', (asked: IncomingMessage, answer: ServerResponse) => void this.#forward(asked, answer))
-      .on(
-        'upgrade',
-        (asked: IncomingMessage, socket: Socket) =>
-          void this.#refuse(asked.url ?? '', socket, 'no upgrade here: this listener speaks plain HTTP'),
-      )
+      .on('upgrade', (asked: IncomingMessage, socket: Socket, head: Buffer) => void this.#upgrade(asked, socket, head))
       .on(
         'connect',
         (asked: IncomingMessage, socket: Socket) =>
-          void this.#refuse(
-            asked.url ?? '',
-            socket,
-            `this listener stands for ${this.#target.host}; the proxy is another`,
-          ),
+          void this.#refuse(asked.url ?? '', socket, `this stands for ${this.#target.host}; the proxy is another`),
       )
       .on(
         'clientError',
@@ -68,20 +66,7 @@ export class Endpoint {
 
   async #forward(asked: IncomingMessage, answer: ServerResponse): Promise<void> {
     try {
-      const path = asked.url ?? '';
-      if (!path.startsWith('/')) throw await this.#refused(path, `"${shown(path)}" is no path`);
-      await this.#egress.admit('endpoint', this.#target);
-      const { header, value } = this.#credential;
-      const secret = await this.#take();
-      const fields = requestFields(asked, this.#target.host, [[header, value.replaceAll('{}', () => secret)]]);
-      const sent = request({
-        method: asked.method ?? 'GET',
-        host: this.#target.host,
-        path,
-        headers: fields,
-        setHost: false,
-        agent: this.#agent,
-      });
+      const sent = request(await this.#admitted(asked));
       // A secret that is refused may have been renewed: the next request reads it anew.
       if ((await exchange(asked, answer, sent, this.#target.host)) === 401) this.#secret = undefined;
     } catch (error) {
@@ -97,6 +82,39 @@ export class Endpoint {
       });
       answer.end(`nd7: ${message}\n`);
     }
+  }
+
+  /** A WebSocket and its like: the host's answer goes back as it is, and then the two speak to each other. */
+  async #upgrade(asked: IncomingMessage, socket: Socket, head: Buffer): Promise<void> {
+    socket.on('error', () => socket.destroy());
+    if (this.#stance === 'endpoint')
+      return this.#refuse(asked.url ?? '', socket, 'no upgrade here: this listener speaks plain HTTP');
+    try {
+      if (head.length > 0) socket.unshift(head);
+      await passUpgrade(await this.#admitted(asked), asked, socket, this.#target.host);
+    } catch (error) {
+      socket.end(answerText(error));
+    }
+  }
+
+  /** The request as it goes on to the host, once it has been admitted. Throws a Refusal. */
+  async #admitted(asked: IncomingMessage): Promise<RequestOptions> {
+    const path = asked.url ?? '';
+    if (!path.startsWith('/')) throw await this.#refused(path, `"${shown(path)}" is no path`);
+    // Whoever means the host says so; to a listener of its own a program says that one's address.
+    if (this.#stance === 'terminate' && !isFor(asked, this.#target))
+      throw await this.#refused(path, `the request on a connection to ${this.#target.host} has another Host field`);
+    await this.#egress.admit(this.#stance, this.#target);
+    const { header, value } = this.#credential;
+    const secret = await this.#take();
+    return {
+      method: asked.method ?? 'GET',
+      host: this.#target.host,
+      path,
+      headers: requestFields(asked, this.#target.host, [[header, value.replaceAll('{}', () => secret)]]),
+      setHost: false,
+      agent: this.#agent,
+    };
   }
 
   async #take(): Promise<string> {
@@ -117,7 +135,7 @@ export class Endpoint {
   }
 
   #refused(said: string, message: string): Promise<Refusal> {
-    return this.#egress.refused('endpoint', { said }, new Refusal('bad-request', message, this.#credential.source));
+    return this.#egress.refused(this.#stance, { said }, new Refusal('bad-request', message, this.#credential.source));
   }
 
   async #refuse(said: string, socket: Socket, message: string): Promise<void> {

@@ -1,6 +1,9 @@
 import type { ClientRequest, IncomingMessage, ServerResponse } from 'node:http';
+import { request, type RequestOptions } from 'node:https';
+import type { Socket } from 'node:net';
 import { pipeline } from 'node:stream/promises';
 import { Unreachable } from './decision.js';
+import { join } from './tunnel.js';
 
 /** Fields that speak of one connection (RFC 9110 section 7.6.1), and what is said to a proxy only. */
 const HOP_BY_HOP = new Set([
@@ -33,10 +36,11 @@ export function requestFields(
 /** The fields of a message that go on to its end, in their order, by pairs. */
 function endToEnd({ rawHeaders, headers }: IncomingMessage): [string, string][] {
   const named = new Set((headers.connection ?? '').toLowerCase().split(/[\s,]+/));
-  const pairs = rawHeaders.flatMap((name, i): [string, string][] =>
-    i % 2 === 0 ? [[name, rawHeaders[i + 1] ?? '']] : [],
-  );
-  return pairs.filter(([name]) => !HOP_BY_HOP.has(name.toLowerCase()) && !named.has(name.toLowerCase()));
+  return pairs(rawHeaders).filter(([name]) => !HOP_BY_HOP.has(name.toLowerCase()) && !named.has(name.toLowerCase()));
+}
+
+function pairs(rawHeaders: readonly string[]): [string, string][] {
+  return rawHeaders.flatMap((name, i): [string, string][] => (i % 2 === 0 ? [[name, rawHeaders[i + 1] ?? '']] : []));
 }
 
 /**
@@ -68,4 +72,41 @@ export async function exchange(
   answer.writeHead(status, response.statusMessage ?? '', endToEnd(response).flat());
   await pipeline(response, answer);
   return status;
+}
+
+/**
+ * Sends on a request to switch protocols, and joins the two connections where the server agrees; its answer otherwise. Throws Unreachable
+ * where there is none.
+ */
+export async function passUpgrade(
+  to: RequestOptions,
+  asked: IncomingMessage,
+  client: Socket,
+  host: string,
+): Promise<void> {
+  const switching = ['Connection', 'Upgrade', 'Upgrade', asked.headers.upgrade ?? ''];
+  const sent = request({ ...to, headers: [...(to.headers as string[]), ...switching] });
+  client.once('close', () => void sent.destroy());
+  const answered = new Promise<[IncomingMessage, Socket?, Buffer?]>((resolve, reject) => {
+    sent.once('response', (response) => resolve([response]));
+    sent.once('upgrade', (response, socket: Socket, head) => resolve([response, socket, head]));
+    sent.on('error', (error: NodeJS.ErrnoException) =>
+      reject(new Unreachable('unreachable', `${host} did not answer: ${error.code ?? error.message}`)),
+    );
+  });
+  sent.end();
+  const [response, upstream, head] = await answered;
+  const { statusCode = 502, statusMessage = '', rawHeaders } = response;
+  const say = (fields: readonly [string, string][]): boolean => {
+    const lines = fields.map(([name, value]) => `${name}: ${value}\r\n`);
+    return client.write(`HTTP/1.1 ${String(statusCode)} ${statusMessage}\r\n${lines.join('')}\r\n`, 'latin1');
+  };
+  if (upstream === undefined) {
+    say([...endToEnd(response), ['Connection', 'close']]);
+    await pipeline(response, client);
+    return;
+  }
+  say(pairs(rawHeaders));
+  if (head !== undefined && head.length > 0) client.write(head);
+  join(client, upstream);
 }

@@ -165,12 +165,18 @@ function originTarget(asked: IncomingMessage, meant: Target): { target: Target; 
   if (!path.startsWith('/') && path !== '*')
     throw new Refusal('bad-request', `"${shown(path)}" is no path: this connection is to ${meant.host}`);
   const hosts = hostsOf(asked);
-  if (hosts.length !== 1 || !isAuthority(hosts[0] as string, meant, 80)) throw otherHost(meant, hosts);
+  if (!isFor(asked, meant)) throw otherHost(meant, hosts);
   return { target: meant, path };
 }
 
 function hostsOf({ rawHeaders }: IncomingMessage): string[] {
   return rawHeaders.filter((_, i) => i % 2 === 1 && rawHeaders[i - 1]?.toLowerCase() === 'host');
+}
+
+/** Whether a request has one Host field, and that is the target, with its port or, on 80 and 443, without. */
+export function isFor(asked: IncomingMessage, target: Target): boolean {
+  const hosts = hostsOf(asked);
+  return hosts.length === 1 && isAuthority(hosts[0] as string, target, target.port === 443 ? 443 : 80);
 }
 
 function isAuthority(text: string, target: Target, defaultPort: number): boolean {

@@ -3,8 +3,10 @@
  *
  * It promises that nothing is dialled but an address that was checked, for a name that a rule allows; that a name which is refused is never
  * looked up; that a tunnel carries nothing before its ClientHello has named the very host it was opened for; and that every answer is
- * recorded before it takes effect. It does not look into TLS: what a server at an allowed host does with a connection is its own affair.
+ * recorded before it takes effect. It does not look into TLS but for the hosts whose credentials it puts on: what a server at an allowed host
+ * does with a connection is its own affair.
  */
+export { SessionAuthority } from './authority.js';
 export { Egress } from './proxy.js';
 export type { EgressOptions } from './proxy.js';
 export type { EgressDecision, RefusalReason, Via } from './decision.js';

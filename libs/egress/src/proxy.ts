@@ -14,6 +14,7 @@ import {
   type NetworkRules,
   type Source,
 } from '@nd7/policy';
+import type { SessionAuthority } from './authority.js';
 import { Refusal, Unreachable, type EgressDecision, type Via } from './decision.js';
 import { dial, dialInflow, directly, type Connect } from './dial.js';
 import { Endpoint, type ReadSecret } from './endpoint.js';
@@ -22,6 +23,7 @@ import { NameServer } from './names.js';
 import { AddressPool } from './pool.js';
 import { answerSocks } from './socks.js';
 import { admit, readHost, shown, sourceOf, type Admitted, type Resolve, type Target } from './target.js';
+import { endTls, type Terminated } from './terminate.js';
 import { takeTransparent } from './transparent.js';
 import { awaitHello, join, nextBytes } from './tunnel.js';
 
@@ -56,6 +58,8 @@ export class Egress {
   readonly #http: HttpFront;
   readonly #names = new NameServer(this);
   readonly #endpoints: Endpoint[] = [];
+  /** By host: what TLS for it ends in. */
+  readonly #terminated = new Map<string, Terminated>();
   readonly #open = new Set<Socket>();
   /** Connections towards servers, and what was admitted when they were opened. */
   readonly #upstream = new Map<Socket, Target>();
@@ -75,9 +79,21 @@ export class Egress {
 
   /** Serves a listener inside the session that stands for a credential's host (`way: endpoint`). */
   serveEndpoint(listener: Server, credential: Credential, read: ReadSecret): void {
-    const endpoint = new Endpoint(this, credential, read, this.#options.tls ?? {});
+    const endpoint = new Endpoint(this, credential.hosts[0] as string, credential, read, this.#options.tls ?? {});
     this.#endpoints.push(endpoint);
     this.#accept(listener, (socket) => endpoint.take(socket));
+  }
+
+  /**
+   * From now on TLS for a credential's hosts ends here (`way: terminate`), on port 443 and by whatever way a program connects, and their
+   * requests go on with the credential. Programs inside have to trust the authority, which speaks for these hosts.
+   */
+  terminate(credential: Credential, authority: SessionAuthority, read: ReadSecret): void {
+    for (const host of credential.hosts) {
+      const endpoint = new Endpoint(this, host, credential, read, this.#options.tls ?? {});
+      this.#endpoints.push(endpoint);
+      this.#terminated.set(host, { endpoint, authority });
+    }
   }
 
   /** Serves a listener inside the session that stands for a port of this machine's own loopback: programs there use no proxy for it. */
@@ -204,6 +220,11 @@ export class Egress {
    */
   async tunnel(via: Via, client: Socket, target: Target, accept: () => void): Promise<void> {
     const admitted = await this.admit(via, target);
+    const terminated = target.port === 443 ? this.#terminated.get(target.host) : undefined;
+    if (terminated !== undefined) {
+      accept();
+      return endTls(this, via, client, admitted, terminated);
+    }
     const connectTo = this.#options.connect ?? directly;
     const { socket, inflow } = await dialInflow(target, admitted.addresses, connectTo, this.patienceMs);
     const upstream = this.#opened(socket, target);

@@ -1,8 +1,9 @@
 import { Server } from 'node:net';
-import type { Listener, Opened, Route } from '@nd7/confine';
-import { Egress, readSecret, type EgressDecision, type EgressOptions } from '@nd7/egress';
-import type { Credential, NetworkRules, Ruleset } from '@nd7/policy';
+import type { Listener, Opened, Route, Shown } from '@nd7/confine';
+import { Egress, readSecret, SessionAuthority, type EgressDecision, type EgressOptions } from '@nd7/egress';
+import type { NetworkRules, Ruleset } from '@nd7/policy';
 import { CliError } from '../cli/io.js';
+import { layRoots, type Roots } from './roots.js';
 import { transparentWay } from './transparent.js';
 
 /** On the session's own loopback, where nothing else listens at the start. */
@@ -21,6 +22,8 @@ export interface WayOut {
   routes: readonly Route[];
   /** Whether names are answered inside. */
   resolvesNames: boolean;
+  /** Files that programs inside have to see. */
+  shows: readonly Shown[];
   /** Variables by which programs find the proxy, and clients the listeners that stand for their service. */
   environment: Readonly<Record<string, string>>;
   /** Takes the listeners, opened in their order. */
@@ -30,8 +33,18 @@ export interface WayOut {
   close(): void;
 }
 
-/** Replaced where a test stands in for the internet. */
-export type Internet = Pick<EgressOptions, 'resolve' | 'connect' | 'tls'>;
+export interface WayOutInput {
+  ruleset: Ruleset;
+  /** nd7's own folder. */
+  nd7Home: string;
+  environment: NodeJS.ProcessEnv;
+  /** Told of each answer before it takes effect. */
+  record(decision: EgressDecision): Promise<void>;
+  /** The rules of the moment, asked for each request. Absent: those of the ruleset. */
+  rules?: () => NetworkRules;
+  /** Replaced where a test stands in for the internet. */
+  internet?: Pick<EgressOptions, 'resolve' | 'connect' | 'tls'>;
+}
 
 /** One socket inside, and what hears it. */
 interface Served {
@@ -41,28 +54,22 @@ interface Served {
 
 /**
  * The way out that a ruleset gives. The proxy listens also where nothing is let through: a host may be granted later, and what is refused is
- * told and recorded. `rules` are those of the moment, asked for each request; every answer is handed to `record` before it takes effect.
- * Throws `CliError` for what cannot be held outside yet.
+ * told and recorded. Throws `CliError` where two credentials are meant for one host.
  */
-export function wayOut(
-  ruleset: Ruleset,
-  environment: NodeJS.ProcessEnv,
-  record: (decision: EgressDecision) => Promise<void>,
-  rules: () => NetworkRules = () => ruleset.network,
-  internet: Internet = {},
-): WayOut {
+export function wayOut(input: WayOutInput): WayOut {
+  const { ruleset, environment, record, rules = () => ruleset.network } = input;
   const { network } = ruleset;
-  const endpoints = network.credentials.map((credential, i) => ({
-    credential: held(credential),
-    port: PROXY_PORT + 1 + i,
-  }));
+  const endpoints = network.credentials
+    .filter(({ way }) => way === 'endpoint')
+    .map((credential, i) => ({ credential, port: PROXY_PORT + 1 + i }));
   const taken = [PROXY_PORT, ...endpoints.map(({ port }) => port)];
   // No proxy is asked for what is on the loopback: a granted port of this machine's is found where it would be outside.
   const loopback = network.loopback
     .flatMap(({ from, to }) => Array.from({ length: Math.min(to - from + 1, MAX_LISTENERS) }, (_, i) => from + i))
     .filter((port, i, ports) => ports.indexOf(port) === i && !taken.includes(port))
     .slice(0, MAX_LOOPBACK);
-  const egress = new Egress({ rules, record, ...internet });
+  const egress = new Egress({ rules, record, ...input.internet });
+  const roots = terminated(egress, input);
   const served: Served[] = [
     onLoopback(PROXY_PORT, (proxy) => egress.serve(proxy)),
     ...endpoints.map(({ credential, port }) =>
@@ -81,18 +88,25 @@ export function wayOut(
     listeners: served.map(({ at }) => at),
     routes: way.routes,
     resolvesNames: true,
+    shows: roots?.shows ?? [],
     environment: {
       ...proxyVariables(`127.0.0.1:${PROXY_PORT}`),
-      ...Object.fromEntries(
-        endpoints.flatMap(({ credential, port }) => [
-          ...(credential.endpointVariable === null ? [] : [[credential.endpointVariable, `http://127.0.0.1:${port}`]]),
-          ...(credential.placeholderVariable === null ? [] : [[credential.placeholderVariable, PLACEHOLDER]]),
-        ]),
-      ),
+      ...roots?.environment,
+      ...Object.fromEntries([
+        ...endpoints.flatMap(({ credential: { endpointVariable }, port }) =>
+          endpointVariable === null ? [] : [[endpointVariable, `http://127.0.0.1:${port}`]],
+        ),
+        ...network.credentials.flatMap(({ placeholderVariable }) =>
+          placeholderVariable === null ? [] : [[placeholderVariable, PLACEHOLDER]],
+        ),
+      ]),
     },
     serve: (opened) => opened.forEach((socket, i) => served[i]?.serve(socket)),
     recheck: () => egress.recheck(),
-    close: () => egress.close(),
+    close: () => {
+      egress.close();
+      roots?.clean();
+    },
   };
 }
 
@@ -104,14 +118,23 @@ function onStream(at: Listener, serve: (listener: Server) => void): Served {
   return { at, serve: (opened) => (opened instanceof Server ? serve(opened) : undefined) };
 }
 
-function held(credential: Credential): Credential {
-  if (credential.way === 'endpoint') return credential;
-  throw new CliError(
-    2,
-    `the credential "${credential.name}" wants TLS ended by the proxy, and that is not there yet`,
-    'Let its client be pointed at an endpoint, or take it out of your policy.',
-    'no-terminate',
-  );
+/** Lets the proxy end TLS for the hosts of credentials that are put on so; what programs then have to trust, undefined where there are none. */
+function terminated(egress: Egress, { ruleset, nd7Home, environment }: WayOutInput): Roots | undefined {
+  const credentials = ruleset.network.credentials.filter(({ way }) => way === 'terminate');
+  const hosts = credentials.flatMap((credential) => credential.hosts);
+  if (hosts.length === 0) return undefined;
+  const [twice] = hosts.filter((host, i) => hosts.indexOf(host) !== i);
+  if (twice !== undefined)
+    throw new CliError(
+      2,
+      `two credentials are to be put on requests to ${twice}`,
+      'Take its name out of "hosts" of one of them in your policy.',
+      'two-credentials',
+    );
+  const authority = new SessionAuthority(hosts);
+  for (const credential of credentials)
+    egress.terminate(credential, authority, () => readSecret(credential.from, environment));
+  return layRoots(nd7Home, authority.certificate, environment);
 }
 
 /** The names that programs look at, in both spellings; what is inside is reached without the proxy. */

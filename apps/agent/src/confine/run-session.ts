@@ -14,7 +14,7 @@ import {
   type Supervised,
 } from '@nd7/confine';
 import type { EgressDecision } from '@nd7/egress';
-import { rulesetHash, type CompileInput, type Ruleset } from '@nd7/policy';
+import { rulesetHash, type CompileInput, type NetworkRules, type Ruleset } from '@nd7/policy';
 import { CliError, type RemoteFront } from '../cli/io.js';
 import type { Grant, Request as Asked } from '../grants/entry.js';
 import { SessionGrants } from '../grants/session-grants.js';
@@ -213,7 +213,9 @@ async function attempt(
     grants?.answered(decision);
     return record.note('network', { ...decision }, 'an answer of the proxy', 'decision:egress');
   };
-  const out = wayOut(ruleset, request.environment, answered, () => grants?.network ?? ruleset.network);
+  const { nd7Home, environment } = request;
+  const rules = (): NetworkRules => grants?.network ?? ruleset.network;
+  const out = wayOut({ ruleset, nd7Home, environment, record: answered, rules });
   grants?.reach(out);
   request.learning?.listensOn(out.listeners.flatMap(({ address, port }) => (address === '127.0.0.1' ? [port] : [])));
   const prepared = prepareSession(request, out, door, way);
@@ -290,7 +292,7 @@ function prepareSession(
     const argv = door === undefined ? request.argv : (request.attachment?.argv ?? request.argv);
     const variables = { ...out.environment, ...door?.variables, ...way.broker?.variables };
     const { listeners, routes, resolvesNames } = out;
-    const shows = [...(door?.shows ?? []), ...(request.shows ?? [])];
+    const shows = [...(door?.shows ?? []), ...out.shows, ...(request.shows ?? [])];
     const connects = request.ruleset.network.listen.length > 0;
     const own = { argv, connects, listeners, routes, resolvesNames, variables, shows };
     const learns = request.learning !== undefined;

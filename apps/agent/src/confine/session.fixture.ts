@@ -9,7 +9,7 @@ import { text } from 'node:stream/consumers';
 import { findLauncher, launch, prepare, type Launched } from '@nd7/confine';
 import type { EgressDecision } from '@nd7/egress';
 import { throwAway } from '../testing/recorder.fixture.js';
-import { wayOut, type Internet } from './egress.js';
+import { wayOut, type WayOutInput } from './egress.js';
 import { rulesetFor } from './ruleset.js';
 
 export interface Said {
@@ -26,6 +26,8 @@ export class TestSession {
   /** Names that were looked up outside. */
   readonly lookedUp: string[] = [];
   readonly environment: Record<string, string> = { PATH: process.env['PATH'] ?? '', HOME: this.home, LANG: 'C.UTF-8' };
+  /** Roots that the proxy believes, where it speaks TLS itself. */
+  tls: NonNullable<WayOutInput['internet']>['tls'];
   readonly #names = new Map<string, string>();
   readonly #places = new Map<string, number>();
   readonly #servers: Server[] = [];
@@ -70,16 +72,16 @@ export class TestSession {
     running: (session: Launched) => Promise<void> = () => Promise.resolve(),
   ): Promise<Said> {
     const { ruleset } = rulesetFor({ ...this, profile: null, agent: undefined, environment: this.environment });
-    const out = wayOut(
+    const out = wayOut({
       ruleset,
-      this.environment,
-      (decision) => {
+      nd7Home: this.nd7Home,
+      environment: this.environment,
+      record: (decision) => {
         this.decisions.push(decision);
         return Promise.resolve();
       },
-      undefined,
-      this.#internet(),
-    );
+      internet: this.#internet(),
+    });
     const launcher = await findLauncher();
     if ('problem' in launcher) throw new Error(launcher.problem);
     const prepared = prepare({
@@ -122,8 +124,9 @@ export class TestSession {
     for (const socket of this.#connections) socket.destroy();
   }
 
-  #internet(): Internet {
+  #internet(): NonNullable<WayOutInput['internet']> {
     return {
+      ...(this.tls && { tls: this.tls }),
       resolve: (name) => {
         this.lookedUp.push(name);
         const address = this.#names.get(name);
