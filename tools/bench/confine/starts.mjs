@@ -35,7 +35,8 @@ async function planned(place) {
   const made = (isObserved) =>
     prepare({
       ...{ ruleset, argv: [PROGRAM], environment, cwd: project, nd7Home, userNamespace: true, isFront: false },
-      ...{ isRoot: process.geteuid() === 0, listeners: [3128], variables: {}, isObserved },
+      ...{ isRoot: process.geteuid() === 0, variables: {}, isObserved, routes: [], resolvesNames: false },
+      listeners: [{ kind: 'stream', address: '127.0.0.1', port: 3128 }],
     });
   const [whole, plain] = [made(true), made(false)];
   const file = (name, plan) => {

@@ -1,9 +1,10 @@
 import { realpathSync } from 'node:fs';
-import { compile, PolicyError, type CompileInput, type Note, type PolicyFile, type Ruleset } from '@nd7/policy';
+import { PolicyError, type CompileInput, type Note, type PolicyFile, type Ruleset } from '@nd7/policy';
 import { CliError } from '../cli/io.js';
 import { loadPolicies } from '../policy/load.js';
 import { safeLine } from '../show/safe.js';
 import type { AgentName } from './attach-agent.js';
+import { compiled } from './compiled.js';
 
 export interface RulesetRequest {
   /** Null: what the person's policy says, the default profile where it says nothing. */
@@ -24,7 +25,7 @@ export interface RulesetRequest {
 export function rulesetFor(request: RulesetRequest): { ruleset: Ruleset; notes: Note[]; policies: CompileInput } {
   return told(() => {
     const policies = inputFor(request);
-    return { ...compile(policies), policies };
+    return { ...compiled(policies), policies };
   });
 }
 

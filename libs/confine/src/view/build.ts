@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { comparePaths, isWithin, nodeAt, type FileNode, type Ruleset } from '@nd7/policy';
 import { RIGHTS, type Rule, type View } from '../plan.js';
 import { Aliases } from './aliases.js';
-import { resolvePath } from './resolve.js';
+import { resolvePath, type Looks } from './resolve.js';
 import { boundSockets } from './sockets.js';
 import { scan, type Found } from './scan.js';
 
@@ -68,10 +68,12 @@ export function buildView(
   const found = scan(ruleset);
   const shortfalls: Shortfall[] = found.unseen.map((path) => ({ path, what: 'not searched' }));
   const places = new Places();
-  for (const node of [...ruleset.files.slice(1), ...keptInTmp(ruleset)]) addNode(node, ruleset, places, shortfalls);
+  const looks: Looks = new Map();
+  for (const node of [...ruleset.files.slice(1), ...keptInTmp(ruleset)])
+    addNode(node, ruleset, places, shortfalls, looks);
   for (const path of [...hide, ...found.masked]) addHidden(path, ruleset.project, places);
   for (const { path, leaf } of found.leaves) {
-    const resolved = resolvePath(path);
+    const resolved = resolvePath(path, looks);
     if (resolved === undefined) continue;
     const { path: real, links } = resolved;
     if (leaf.treatment === 'record') {
@@ -91,7 +93,7 @@ export function buildView(
   const scratch = ruleset.privateTmp ? [ruleset.tmp, '/var/tmp'] : [];
   for (const path of scratch) places.addScratch(path, places.inherited(path).exec);
   places.addScratch(SHM, false);
-  const granted = new Set(ruleset.sockets.map(({ path }) => resolvePath(path)?.path));
+  const granted = new Set(ruleset.sockets.map(({ path }) => resolvePath(path, looks)?.path));
   for (const path of boundSockets()) if (!granted.has(path)) places.add({ path, state: 'hidden', exec: false });
   for (const path of granted) if (path !== undefined) places.add({ path, state: 'shown', exec: false });
   places.hideAliases(new Aliases(), ruleset.project);
@@ -118,9 +120,9 @@ function keptInTmp({ reasons, files, tmp, privateTmp }: Ruleset): FileNode[] {
   );
 }
 
-function addNode(node: FileNode, ruleset: Ruleset, places: Places, shortfalls: Shortfall[]): void {
+function addNode(node: FileNode, ruleset: Ruleset, places: Places, shortfalls: Shortfall[], looks: Looks): void {
   if (OWN.some((own) => isWithin(node.path, own))) return;
-  const resolved = resolvePath(node.path);
+  const resolved = resolvePath(node.path, looks);
   if (resolved === undefined) {
     if (node.access.read) shortfalls.push({ path: node.path, what: 'missing' });
     return;

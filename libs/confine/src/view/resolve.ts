@@ -11,11 +11,14 @@ export interface Resolved {
   links: string[];
 }
 
+/** What stood at paths when they were looked at: a link's target, `plain` for anything else, `nothing`. Of use for as long as one look at the disk takes. */
+export type Looks = Map<string, { target: string } | 'plain' | 'nothing'>;
+
 /**
  * Follows the symbolic links of an absolute path, remembering each; undefined where nothing is there (or cannot be seen by this user, who
- * is the agent too).
+ * is the agent too). `looks` keeps what was seen on the way: most paths of a ruleset have the same folders above them.
  */
-export function resolvePath(path: string): Resolved | undefined {
+export function resolvePath(path: string, looks: Looks = new Map()): Resolved | undefined {
   const links: string[] = [];
   let todo = path.split('/').filter((part) => part !== '');
   let at = '/';
@@ -27,21 +30,27 @@ export function resolvePath(path: string): Resolved | undefined {
       continue;
     }
     const next = join(at, part);
-    let target: string | undefined;
-    try {
-      if (lstatSync(next).isSymbolicLink()) target = readlinkSync(next);
-    } catch {
-      return undefined;
-    }
-    if (target === undefined) {
+    const seen = looks.get(next) ?? lookAt(next);
+    looks.set(next, seen);
+    if (seen === 'nothing') return undefined;
+    if (seen === 'plain') {
       at = next;
       todo = rest;
       continue;
     }
     links.push(next);
     if (links.length > MOST_LINKS) return undefined;
-    if (target.startsWith('/')) at = '/';
-    todo = [...target.split('/').filter((name) => name !== '' && name !== '.'), ...rest];
+    if (seen.target.startsWith('/')) at = '/';
+    todo = [...seen.target.split('/').filter((name) => name !== '' && name !== '.'), ...rest];
   }
   return { path: resolve(at), links };
+}
+
+function lookAt(path: string): { target: string } | 'plain' | 'nothing' {
+  try {
+    const found = lstatSync(path, { throwIfNoEntry: false });
+    return found === undefined ? 'nothing' : found.isSymbolicLink() ? { target: readlinkSync(path) } : 'plain';
+  } catch {
+    return 'nothing';
+  }
 }
