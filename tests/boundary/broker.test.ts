@@ -311,7 +311,7 @@ trap 'stty size' WINCH; echo resize; sleep 30 & wait; kill %% 2>/dev/null
 exit 6'''
 pid, fd = pty.fork()
 if pid == 0:
-    time.sleep(0.2)
+    while struct.unpack('HHHH', fcntl.ioctl(0, termios.TIOCGWINSZ, b' ' * 8))[0] != 33: time.sleep(0.01)
     os.execv(shell, [shell, '-c', text])
 fcntl.ioctl(fd, termios.TIOCSWINSZ, struct.pack('HHHH', 33, 101, 0, 0))
 said = b''

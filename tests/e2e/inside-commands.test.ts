@@ -49,7 +49,7 @@ function results(output: readonly Record<string, unknown>[], one: World): string
   `commands of the real client by the broker${why ? ` (${why})` : ''}`,
   () => {
     it('are told to it as they are outside, and stand in the record with their calls', async () => {
-      world = await Worlds.make(path, SCENARIO, '/home');
+      world = await Worlds.make(path, SCENARIO);
       const outside = results(await world.run('[[scenario:broker]] go'), world);
       await world.end();
       world = await insideWorld(path, SCENARIO);
@@ -63,11 +63,11 @@ function results(output: readonly Record<string, unknown>[], one: World): string
         .filter(({ kind }) => kind === 'tool.before')
         .map(({ data }) => data['tool_use_id']);
       const commands = run.filter(({ kind, source }) => kind === 'exec' && source === 'effect:exec-broker');
-      const tied = commands.filter(({ data }) => data['call'] !== undefined);
-      expect(tied.map(({ data }) => data['call']).sort()).toEqual([...before].sort());
+      const tied = commands.filter(({ data }) => data['tool_use_id'] !== undefined);
+      expect(tied.map(({ data }) => data['tool_use_id']).sort()).toEqual([...before].sort());
       expect(new Set(tied.map(({ data }) => data['tied']))).toEqual(new Set(['text']));
       const ends = new Map(run.filter(({ kind }) => kind === 'exec.end').map(({ data }) => [data['command'], data]));
-      const endOf = (call: unknown) => ends.get(tied.find(({ data }) => data['call'] === call)?.data['command']);
+      const endOf = (call: unknown) => ends.get(tied.find(({ data }) => data['tool_use_id'] === call)?.data['command']);
       expect(endOf(before[0])).toMatchObject({ code: 3, signal: null });
       expect(endOf(before[9])).toMatchObject({ code: null, signal: 15 });
       expect(run.filter(({ kind }) => kind === 'alarm' || kind === 'gap')).toEqual([]);

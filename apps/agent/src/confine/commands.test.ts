@@ -180,7 +180,7 @@ describe('who decides about commands', () => {
     one.admit(process.ppid);
     one.hears(before('toolu_1', 'make'));
     await one.asked({ ...asked, text: Buffer.from(evaluated('make')) });
-    expect(noted[0]?.[1]).toMatchObject({ call: 'toolu_1', session: 's', tied: 'text' });
+    expect(noted[0]?.[1]).toMatchObject({ tool_use_id: 'toolu_1', session: 's', tied: 'text' });
   });
 
   it('runs nothing that it cannot record where that is required', async () => {

@@ -12,7 +12,6 @@ import type { RunRecord } from './record.js';
 const SOURCE = 'effect:exec-broker';
 /** So many refusals are told one by one. */
 const MAX_TOLD = 20;
-const SIGCHLD_BIT = 1n << 16n;
 
 export interface CommandsInput {
   record: Pick<RunRecord, 'note'>;
@@ -28,6 +27,7 @@ export interface CommandsInput {
 
 interface Running {
   name: string;
+  call: string | undefined;
   since: number;
   keeper?: number;
   shell?: number;
@@ -94,8 +94,7 @@ export class Commands implements CommandFront {
         environment: given.environment,
         folder: caller.pid,
         umask: caller.umask,
-        // The stub's own: what a shell starts with is not ignored for its children's sake.
-        ignored: caller.ignored & ~SIGCHLD_BIT,
+        ignored: caller.ignored,
       },
     };
   }
@@ -115,8 +114,10 @@ export class Commands implements CommandFront {
     if (running === undefined) return;
     const { code, signal, isLost, ...used } = end;
     const ms = Math.round(performance.now() - running.since);
-    const { name, keeper, shell } = running;
-    const data = { command: name, pid: shell, tree: keeper, code, signal, ms, ...(isLost ? { lost: true } : { used }) };
+    const { name, call, keeper, shell } = running;
+    const of = call === undefined ? {} : { tool_use_id: call };
+    const end_ = { code, signal, ms, ...(isLost ? { lost: true } : { used }) };
+    const data = { command: name, ...of, pid: shell, tree: keeper, ...end_ };
     this.#note(SOURCE, 'exec.end', data, 'how a command ended');
   }
 
@@ -155,11 +156,11 @@ export class Commands implements CommandFront {
     { by, leftOut }: { by: { pid: number; start: string } | undefined; leftOut: string[] },
   ): Promise<Running> {
     const spoken = this.#spoken.match(text.toString('utf8'));
-    const running: Running = { name: `c-${++this.#count}`, since: performance.now() };
+    const running: Running = { name: `c-${++this.#count}`, call: spoken?.call, since: performance.now() };
     const data = {
       command: running.name,
       how,
-      ...(spoken === undefined ? {} : { call: spoken.call, session: spoken.session, tied: spoken.by }),
+      ...(spoken === undefined ? {} : { tool_use_id: spoken.call, session: spoken.session, tied: spoken.by }),
       // The text itself stands in the intent, where what is secret in it is kept apart.
       text: { blake3: blake3Hex(text), bytes: text.length },
       by: by && { pid: by.pid, start: by.start },

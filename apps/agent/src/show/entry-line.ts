@@ -2,6 +2,7 @@
 import type { EntryView } from '@nd7/entry';
 import { describeEntry } from '@nd7/hooks';
 import type { Io } from '../cli/io.js';
+import { commandText } from './effect-text.js';
 import { fit, safeLine } from './safe.js';
 
 /** What a timeline knows of an entry: plain data, printed as it stands by `--json`. */
@@ -37,8 +38,8 @@ export function timelineEntry(seq: number, view: EntryView): TimelineEntry {
     tool: tool ?? null,
     tool_use_id: toolUseId ?? null,
     agent_id: agentId ?? null,
-    // Of a decision its verdict, not what else it says.
-    text: (view.class === 'decision' ? ownText(view) : undefined) ?? text ?? ownText(view) ?? null,
+    // Of a decision its verdict, not what else it says; of an effect what was seen.
+    text: (['decision', 'effect'].includes(view.class) ? ownText(view) : undefined) ?? text ?? ownText(view) ?? null,
     outcome: outcomeOf(view) ?? null,
     detached: view.detached?.length ?? 0,
     problem: view.problem ?? null,
@@ -49,6 +50,7 @@ export function timelineEntry(seq: number, view: EntryView): TimelineEntry {
 function ownText(view: EntryView): string | undefined {
   if (view.data === undefined) return undefined;
   if (view.class === 'decision') return decisionText(JSON.parse(view.data) as Record<string, unknown>);
+  if (view.class === 'effect') return commandText(view.kind, JSON.parse(view.data) as Record<string, unknown>);
   if (view.class !== 'recorder') return undefined;
   const data = JSON.parse(view.data) as Record<string, unknown>;
   if (view.kind === 'seal') return `next key ${String(data['next']).slice(0, 8)}…`;
