@@ -1,6 +1,6 @@
 // `nd7 allow`, `deny`, `revoke` and `grants` as a person types them while sessions live.
 import { once } from 'node:events';
-import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, readFileSync, truncateSync, writeFileSync } from 'node:fs';
 import { createServer, type Server } from 'node:http';
 import { createServer as createSocket } from 'node:net';
 import { join } from 'node:path';
@@ -158,6 +158,51 @@ canConfine('a living session', () => {
     expect([listed?.grants, more]).toEqual([[], []]);
     expect(readdirSync(join(desk.home, 'run')).filter((name) => /^c-/.test(name))).toHaveLength(1);
     await next.end();
+  });
+
+  it.each([
+    ['required', 1],
+    ['best-effort', 0],
+  ])('whose record cannot be written (%s) is widened only where the policy lets that be', async (recording, status) => {
+    desk.policy({ recording });
+    const session = await desk.session();
+    const [run = ''] = desk.runs();
+    // A log that somebody has cut is not written to any more.
+    truncateSync(join(desk.home, 'sessions', run, 'log.jsonl'));
+    expect(desk.nd7(['allow', '--yes', 'net', `localhost:${port}`]).status).toBe(status);
+    const [listed] = desk.json<Listed>(['grants']).sessions;
+    expect(listed?.grants.length).toBe(1 - status);
+    // Of an answer that cannot be recorded nothing goes out either, where that is required.
+    if (recording === 'required') expect(await get(session)).not.toBe(200);
+    else expect(await get(session)).toBe(200);
+    expect(desk.nd7(['revoke', '--all']).status).toBe(0);
+    expect(await get(session)).not.toBe(200);
+  });
+
+  it('that is stopped does not answer, and is said to be', async () => {
+    const session = await desk.session();
+    session.child.kill('SIGSTOP');
+    expect(desk.nd7(['allow', 'net', 'a.test'])).toMatchObject({
+      status: 1,
+      stderr: expect.stringContaining('fg') as string,
+    });
+    session.child.kill('SIGCONT');
+    expect(desk.nd7(['allow', 'net', 'a.test']).status).toBe(0);
+  });
+
+  it('finds what asks by its name, where no nd7 is on PATH', async () => {
+    const session = await desk.session();
+    expect(
+      await session.do(
+        "run('sh', '-c', 'command -v nd7 && nd7 why a.invalid && nd7 ask net a.invalid').stdout.split('\\n')",
+      ),
+    ).toEqual([
+      '/run/nd7/nd7',
+      'denied  no rule allows a.invalid:443',
+      expect.stringContaining('/run/nd7/nd7 ask net a.invalid:443'),
+      expect.stringMatching(/^nd7: r1 was put to the person/),
+      '',
+    ]);
   });
 
   it('says at its end what was granted, and the text that keeps it', async () => {

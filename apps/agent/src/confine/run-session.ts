@@ -14,14 +14,14 @@ import {
   type Supervised,
 } from '@nd7/confine';
 import type { EgressDecision } from '@nd7/egress';
-import { rulesetHash, type CompileInput, type NetworkRules, type Ruleset } from '@nd7/policy';
+import { environmentInside, rulesetHash, type CompileInput, type NetworkRules, type Ruleset } from '@nd7/policy';
 import { CliError, type RemoteFront } from '../cli/io.js';
 import type { Grant, Request as Asked } from '../grants/entry.js';
 import { SessionGrants } from '../grants/session-grants.js';
 import { safeLine } from '../show/safe.js';
 import type { Attachment } from './attach.js';
 import { brokered, type Brokered } from './brokered.js';
-import { Door } from './door.js';
+import { Door, DOOR } from './door.js';
 import { wayOut, type WayOut } from './egress.js';
 import { hiddenProgram } from './hidden-program.js';
 import { Ingress } from './ingress.js';
@@ -282,6 +282,12 @@ async function attempt(
   }
 }
 
+/** What asks is found by its name inside, after all programs that are found outside. */
+function pathInside({ ruleset, environment }: RunRequest): { PATH?: string } {
+  const { PATH: path } = environmentInside(ruleset.environment, environment);
+  return path === undefined ? {} : { PATH: `${path}:${DOOR}` };
+}
+
 function prepareSession(
   request: RunRequest,
   out: WayOut,
@@ -290,7 +296,12 @@ function prepareSession(
 ): ReturnType<typeof prepare> {
   try {
     const argv = door === undefined ? request.argv : (request.attachment?.argv ?? request.argv);
-    const variables = { ...out.environment, ...door?.variables, ...way.broker?.variables };
+    const variables = {
+      ...out.environment,
+      ...door?.variables,
+      ...way.broker?.variables,
+      ...(door === undefined ? {} : pathInside(request)),
+    };
     const { listeners, routes, resolvesNames } = out;
     const shows = [...(door?.shows ?? []), ...out.shows, ...(request.shows ?? [])];
     const connects = request.ruleset.network.listen.length > 0;

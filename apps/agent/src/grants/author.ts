@@ -54,16 +54,17 @@ function firstsIn(runFolder: string): Client[] {
   } catch {
     return [];
   }
-  return names.flatMap((name) => {
-    try {
-      const [pid, start = ''] = readFileSync(join(runFolder, name, FIRST), 'utf8')
-        .trim()
-        .split(' ');
-      return [{ pid: Number(pid), start }];
-    } catch {
-      return []; // it has not begun yet, or has just ended
-    }
-  });
+  return names.flatMap((name) => firstOf(join(runFolder, name)) ?? []);
+}
+
+/** The first process of the session whose control socket lies in a folder; undefined where it has not begun yet, or has just ended. */
+export function firstOf(folder: string): Client | undefined {
+  try {
+    const [pid, start = ''] = readFileSync(join(folder, FIRST), 'utf8').trim().split(' ');
+    return { pid: Number(pid), start };
+  } catch {
+    return undefined;
+  }
 }
 
 /** Undefined where this process may not look, which is no namespace of ours. */

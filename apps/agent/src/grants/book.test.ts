@@ -177,6 +177,14 @@ describe('what is risky', () => {
     expect(test.book.risks([wanted(test)], 'session').join('\n')).toMatch(said);
   });
 
+  it('one reason is told once', () => {
+    const test = new TestBook();
+    writeFileSync(test.at('p/.env'), '');
+    expect(test.book.risks([file('read', test.at('p/.env'))], 'session')).toEqual([
+      expect.stringMatching(/among the secrets that every profile hides \(masks: /),
+    ]);
+  });
+
   it('ordinary things are not', () => {
     const test = new TestBook();
     expect(test.book.risks([net('a.test:443'), file('write', test.at('out/x'))], 'session')).toEqual([]);

@@ -4,7 +4,9 @@ import { join } from 'node:path';
 import { isWithin } from '@nd7/policy';
 import { CliError, type Io } from '../cli/io.js';
 import { askAt } from '../recorder/client.js';
+import { clientAlive } from '../recorder/peer.js';
 import { safeLine } from '../show/safe.js';
+import { firstOf } from './author.js';
 import { CONTROL, type Living } from './control.js';
 import { shellWord } from './wanted.js';
 
@@ -18,16 +20,9 @@ const ANSWER_MS = 30_000;
 
 /** All sessions of a home that answer, the oldest first. */
 export async function livingSessions(home: string): Promise<Found[]> {
-  const run = join(home, 'run');
-  let names: string[];
-  try {
-    names = readdirSync(run).filter((name) => FOLDER.test(name));
-  } catch {
-    return [];
-  }
   const found = await Promise.all(
-    names.map(async (name): Promise<Found | undefined> => {
-      const folder = join(run, name);
+    foldersIn(home).map(async (name): Promise<Found | undefined> => {
+      const folder = join(home, 'run', name);
       const answer = await askAt({ folder, name: CONTROL }, 'living', { timeoutMs: LIVING_MS });
       if (answer === undefined) return undefined;
       const living = JSON.parse(answer.stdout) as Partial<Living> & { error?: { message: string } };
@@ -42,8 +37,7 @@ export async function livingSessions(home: string): Promise<Found[]> {
 /** The session that a person means: the one that is named, the only one, or the one whose project holds the working folder. Throws `CliError`. */
 export async function sessionFor(io: Io, named: string | undefined): Promise<Found> {
   const all = await livingSessions(io.home);
-  if (all.length === 0)
-    throw new CliError(1, 'no session runs that nd7 run has started', 'Start one: nd7 run -- COMMAND', 'no-session');
+  if (all.length === 0) throw none(io.home);
   if (named !== undefined) {
     const matching = all.filter(
       ({ session }) => session === named || session.startsWith(named) || session.startsWith(`run-${named}`),
@@ -65,6 +59,30 @@ export async function sessionFor(io: Io, named: string | undefined): Promise<Fou
     `${all.length} sessions run, and the folder you are in does not say which is meant`,
     nearest.length > 1 ? nearest : all,
   );
+}
+
+/** No session answers; one whose program lives is stopped with its front. */
+function none(home: string): CliError {
+  const stopped = foldersIn(home)
+    .map((name) => firstOf(join(home, 'run', name)))
+    .filter((first) => first !== undefined && clientAlive(first)).length;
+  if (stopped === 0)
+    return new CliError(1, 'no session runs that nd7 run has started', 'Start one: nd7 run -- COMMAND', 'no-session');
+  const which = stopped === 1 ? 'the session that runs does' : `the ${stopped} sessions that run do`;
+  return new CliError(
+    1,
+    `${which} not answer`,
+    'A session that was stopped at its terminal (Ctrl-Z) answers when it goes on: fg',
+    'no-answer',
+  );
+}
+
+function foldersIn(home: string): string[] {
+  try {
+    return readdirSync(join(home, 'run')).filter((name) => FOLDER.test(name));
+  } catch {
+    return [];
+  }
 }
 
 function choose(message: string, sessions: readonly Found[]): CliError {

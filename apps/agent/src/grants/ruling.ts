@@ -199,9 +199,12 @@ export function risksOf(before: Ruleset, candidate: Ruleset, id: string, wanted:
   if (isWithin(before.home, what)) risks.push(`all of ${before.home} lies in it`);
   const question = questionFor(wanted);
   const answer = question && why(before, question, facts);
-  if (answer?.outcome === 'denied' && answer.source?.policy === 'secrets')
-    risks.push(`it is among the secrets that every profile hides (${answer.source.text})`);
-  if (answer?.by === 'mask') risks.push(`it is masked as a secret (${answer.source?.text ?? ''})`);
+  if (answer?.outcome === 'denied' && (answer.by === 'mask' || answer.source?.policy === 'secrets'))
+    risks.push(
+      answer.source?.policy === 'secrets'
+        ? `it is among the secrets that every profile hides (${answer.source.text})`
+        : `it is masked as a secret (${answer.source?.text ?? ''})`,
+    );
   if (right === 'write') risks.push(...sinkRisks(before, what, facts));
   return risks;
 }
