@@ -60,6 +60,8 @@ const REASONS: Readonly<Record<string, string>> = {
   ENOTSOCK: 'it is no socket',
   EINVAL: 'it is neither a file nor a folder; a socket is granted as one',
   EBUSY: 'parts of the session’s own view lie below it; grant what you mean below it',
+  EOPNOTSUPP:
+    'the session has no place for it: it lies on what was mounted outside since the start, or this tier takes no grants of files',
   E2BIG: 'too much lies below it to look for what has to stay hidden; grant what you mean below it',
 };
 

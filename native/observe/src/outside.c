@@ -160,6 +160,11 @@ void outside_start(void) {
 
 static int ask(struct job *own) {
   pthread_mutex_lock(&lock);
+  /* A session without a view of its own has none outside of it either. */
+  if (!is_ready) {
+    pthread_mutex_unlock(&lock);
+    return -EOPNOTSUPP;
+  }
   while (job != NULL) pthread_cond_wait(&done, &lock);
   job = own;
   pthread_cond_signal(&asked);
