@@ -60,6 +60,7 @@ beforeAll(async () => {
   const settings = join(desk.home, '..', 'settings.json');
   await nd7('nd7 doctor', 'doctor');
   await nd7('nd7 init', 'init', '--settings', settings, '--dry-run');
+  await nd7('nd7 init', 'init', '--dry-run');
   await nd7('nd7 init', 'init', '--settings', settings, '--yes');
   await nd7('nd7 status', 'status');
   await nd7('nd7 enrol', 'enrol', vault.url, await vault.enrolmentToken());
@@ -143,7 +144,7 @@ const ALSO: Record<string, string[]> = {
 const DETACHED = ['at', 'blake3', 'bytes', 'why', 'shown'];
 /** Words of a row that are values, or that none of the circumstances above bring about. */
 const ELSEWHERE: Record<string, string[]> = {
-  'nd7 init': ['project', 'managed', 'shim_problem'],
+  'nd7 init': ['project', 'managed', 'shim_problem', 'there', 'foreign', 'closed'],
   'nd7 uninstall': ['error'],
   // What is open, how it ships and what went wrong depends on the moment.
   'nd7 status': [

@@ -273,3 +273,20 @@ it('lets a server inside be reached by a port that the policy names', async () =
   child.kill('SIGTERM');
   expect(await once(child, 'exit')).toEqual([null, 'SIGTERM']);
 });
+
+it('hands hooks from inside on to the recorder, which takes them from the keeper of the door', async () => {
+  const payload = JSON.stringify({ session_id: 'inside', hook_event_name: 'SessionStart', source: 'startup' });
+  const script = `echo '${payload}' | '${home}/bin/nd7-shim' --home '${home}' --agent claude-code; echo $?`;
+  const { stdout, stderr } = run(['--', 'sh', '-c', script]);
+  expect([stdout, stderr]).toEqual(['0\n', '']);
+  expect(hosts()).toHaveLength(1);
+  const entries = readFileSync(join(home, 'sessions/inside/log.jsonl'), 'utf8').trim().split('\n');
+  expect(entries.map((line) => (JSON.parse(line) as { kind: string }).kind)).toEqual([
+    'session.start',
+    'session.confined',
+    'session.start',
+  ]);
+  // The recorder wrote it, not the host in its place.
+  expect(entries.join('\n')).not.toContain('"alone":true');
+  for (const pid of pids((one) => words(one).at(-1) === 'recorder' && of(one))) process.kill(pid, 'SIGKILL');
+});
