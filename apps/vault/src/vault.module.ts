@@ -25,6 +25,7 @@ import { IngestStore } from './ingest/ingest.store.js';
 import { Kernel } from './ingest/kernel.js';
 import { Log } from './log/log.js';
 import { HeartbeatController, HeartbeatStore } from './machines/heartbeat.js';
+import { TeamPolicyController, TeamPolicyStore } from './machines/team-policy.js';
 import { CLOCK, RANDOM, type Clock, type Random } from './ports.js';
 import { Housekeeping } from './health/housekeeping.js';
 import { IncidentListStore } from './readers/incident-list.store.js';
@@ -81,7 +82,7 @@ class BodiesModule {}
 /** What machines send: enrolment, segments, statements about sessions, heartbeats. */
 @Module({
   imports: [SequenceModule, BodiesModule],
-  controllers: [EnrolController, IngestController, SessionController, HeartbeatController],
+  controllers: [EnrolController, IngestController, SessionController, HeartbeatController, TeamPolicyController],
   providers: [
     EnrolService,
     EnrolStore,
@@ -94,6 +95,7 @@ class BodiesModule {}
     SessionService,
     SessionStore,
     HeartbeatStore,
+    TeamPolicyStore,
   ],
 })
 class MachinesModule {}

@@ -7,7 +7,8 @@ export type PolicyErrorCode =
   | 'bad-ports'
   | 'unknown-name'
   | 'cycle'
-  | 'bad-place';
+  | 'bad-place'
+  | 'bad-team';
 
 /** What is wrong with a policy, where (file and line, once known), and how to mend it. */
 export class PolicyError extends Error {

@@ -23,3 +23,5 @@ export { formatReceipt, indexOf, parseReceipt } from './receipt.js';
 export type { Receipt } from './receipt.js';
 export { checkReceiptAgainst, checkReceiptItself } from './check.js';
 export type { LogFacts, ReceiptReason, ReceiptVerdict, Trust } from './check.js';
+export { checkTeamPolicy, formatTeamPolicy, parseTeamPolicy } from './team-policy.js';
+export type { TeamPolicyFault, TeamPolicyStatement } from './team-policy.js';

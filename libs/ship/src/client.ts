@@ -14,6 +14,7 @@ import {
   OpenRequest,
   pathOf,
   SessionStatus,
+  TeamPolicy,
 } from '@nd7/vault-api';
 import { VaultError, isVaultError } from './error.js';
 import { send, type Answer } from './http.js';
@@ -115,6 +116,16 @@ export class VaultClient {
       await this.signed('POST', pathOf('heartbeat'), ...asJson(HeartbeatRequest.parse(request))),
       HeartbeatAnswer,
     );
+  }
+
+  /** The team's policy, not yet verified; undefined where the team has none. */
+  async teamPolicy(): Promise<TeamPolicy | undefined> {
+    try {
+      return this.json(await this.signed('GET', pathOf('teamPolicy')), TeamPolicy);
+    } catch (error) {
+      if (isVaultError(error) && error.code === 'not-found') return undefined;
+      throw error;
+    }
   }
 
   private async signed(

@@ -19,6 +19,8 @@ export interface VaultFile {
   token: string;
   /** Witness policy (C2SP tlog-policy). */
   policy: string;
+  /** Highest version of the team's policy that this machine has seen; absent: the team had none. */
+  teamPolicy?: number;
 }
 
 const MEMBERS = ['url', 'team', 'origin', 'vkey', 'machine', 'token', 'policy'] as const;
@@ -39,6 +41,8 @@ export function readVaultFile(home: string): VaultFile | undefined {
   const file = value as Partial<Record<(typeof MEMBERS)[number], unknown>> | null;
   for (const member of MEMBERS) if (typeof file?.[member] !== 'string') throw broken(`has no ${member}`);
   const vault = file as VaultFile;
+  if (vault.teamPolicy !== undefined && !(Number.isSafeInteger(vault.teamPolicy) && vault.teamPolicy > 0))
+    throw broken('has a teamPolicy that is no version');
   if (!URL.canParse(vault.url) || !isOrigin(vault.origin) || !isHex(vault.machine, 32))
     throw broken('has a url, origin or machine that is none');
   if (parseVkey(vault.vkey)?.type !== 1 || !parsePolicy(vault.policy).ok)
@@ -48,7 +52,7 @@ export function readVaultFile(home: string): VaultFile | undefined {
 
 /** Writes `vault.json`, 0600, whole or not at all. */
 export function writeVaultFile(home: string, vault: VaultFile): void {
-  replaceFile(join(home, 'vault.json'), `${JSON.stringify(vault, MEMBERS as unknown as string[], 2)}\n`);
+  replaceFile(join(home, 'vault.json'), `${JSON.stringify(vault, [...MEMBERS, 'teamPolicy'], 2)}\n`);
 }
 
 /** Throws ShipError `wrong-key` where a machine signs with another key than it was enrolled with: a vault takes nothing from it. */

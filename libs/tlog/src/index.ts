@@ -6,7 +6,7 @@
  * no keys, reads no files, knows no session. Hashes are SHA-256 as 32 bytes, counts above 2^53 - 1 are bigints.
  * Called by everything that makes or checks a signature or a receipt, in Node and in the browser.
  */
-export { isStrictKey, nobleVerifier, strictVerifier } from './ed25519.js';
+export { isStrictKey, nobleVerifier, strictVerifier, verifiesNow } from './ed25519.js';
 export type { SignatureVerifier, SignedItem } from './ed25519.js';
 export { formatNote, formatVkey, keyId, parseNote, parseVkey, signNote, signatureLine, verifyNote } from './note.js';
 export type { Note, NoteSignature, NoteVerdict, Signer, VerifierKey } from './note.js';

@@ -51,6 +51,16 @@ export const EnrolAnswer = z.object({
 });
 export type EnrolAnswer = z.infer<typeof EnrolAnswer>;
 
+/** The team's policy in force: what the vault signed, and the exact bytes that it speaks of. */
+export const TeamPolicy = z.object({
+  version: z.int().min(1),
+  note: z
+    .string()
+    .meta({ description: 'signed note (C2SP signed-note): origin, nd7/team-policy/v1, version, policy <SHA-256>' }),
+  policy: z.string().meta({ description: 'the policy file, exactly' }),
+});
+export type TeamPolicy = z.infer<typeof TeamPolicy>;
+
 /** What the vault holds of a session, as its machine may know it. */
 export const SessionStatus = z.object({
   session,

@@ -30,6 +30,7 @@ export {
   IncidentList,
   IncidentListQuery,
   LogState,
+  TeamPolicy,
   EnrolmentToken,
   parseEnrolmentToken,
 } from './bodies.js';

@@ -19,6 +19,7 @@ import {
   SessionPage,
   SessionStatus,
   SignInRequest,
+  TeamPolicy,
 } from './bodies.js';
 import type { ProblemCode } from './problems.js';
 
@@ -186,6 +187,14 @@ export const ROUTES = {
     body: HeartbeatRequest,
     answers: { 200: { means: 'the vault’s time', json: HeartbeatAnswer } },
     problems: [...machineProblems, 'bad-request'],
+  },
+  teamPolicy: {
+    method: 'GET',
+    path: '/v1/team-policy',
+    who: 'machine',
+    summary: 'The team’s policy for confined sessions, signed',
+    answers: { 200: { means: 'the newest version', json: TeamPolicy } },
+    problems: [...machineProblems, 'not-found'],
   },
   segmentReceipt: {
     method: 'GET',

@@ -1,6 +1,7 @@
 import { hostname } from 'node:os';
 import type { Command } from 'commander';
 import type { Io } from '../cli/io.js';
+import { safeLine } from '../show/safe.js';
 
 interface Options {
   name: string;
@@ -22,7 +23,7 @@ export function register(program: Command, io: Io): void {
 }
 
 async function run(io: Io, url: string, token: string, options: Options): Promise<void> {
-  const { enrol } = await import('@nd7/ship');
+  const { enrol, pullTeamPolicy } = await import('@nd7/ship');
   const { openHome } = await import('@nd7/journal');
   const { systemClock, systemRandom } = await import('@nd7/signing');
   const { asCliError } = await import('../shipping/errors.js');
@@ -38,6 +39,14 @@ async function run(io: Io, url: string, token: string, options: Options): Promis
       insecure: options.insecure === true,
       replace: options.replace === true,
     });
+    // Before anything is confined here; where it cannot be had, the recorder fetches it later.
+    const { machineKey } = await import('@nd7/journal');
+    const signer = machineKey(openHome(io.home));
+    await pullTeamPolicy({ home: io.home, signer, clock: systemClock, random: systemRandom }).catch((error: unknown) =>
+      io.err(
+        `nd7: the team’s policy was not fetched: ${safeLine(error instanceof Error ? error.message : String(error))}`,
+      ),
+    );
     const { askJson } = await import('../recorder/client.js');
     await askJson(io.home, 'ship', {}, 1000); // a recorder that runs already learns of the vault
     if (io.isJson) {

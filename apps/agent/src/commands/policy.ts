@@ -29,6 +29,7 @@ export function register(program: Command, io: Io): void {
   sub('check', 'read and compile policies: those that hold here, or a file as if it were yours')
     .argument('[file]', 'a policy file')
     .action((file: string | undefined) => check(file, io));
+  sub('pull', 'fetch the team’s policy from the vault, and keep it where it stands').action(() => pull(io));
   sub('trust', 'accept this version of the project’s policy, so that it may widen too')
     .option('--yes', 'without being asked')
     .action((options: { yes?: boolean }) => trustProject(options.yes === true, io));
@@ -116,6 +117,35 @@ async function check(file: string | undefined, io: Io): Promise<void> {
     io.out(io.paint('dim', `    ${safeLine(ruleText(note.source))}`));
   }
   io.out(notes.length === 0 ? 'good' : 'good, with what stands above');
+}
+
+async function pull(io: Io): Promise<void> {
+  const [{ pullTeamPolicy }, { machineKey, openHome }, { systemClock, systemRandom }, { asCliError }] =
+    await Promise.all([
+      import('@nd7/ship'),
+      import('@nd7/journal'),
+      import('@nd7/signing'),
+      import('../shipping/errors.js'),
+    ]);
+  try {
+    const home = openHome(io.home);
+    const { version, changed } = await pullTeamPolicy({
+      home: home.root,
+      signer: machineKey(home),
+      clock: systemClock,
+      random: systemRandom,
+    });
+    if (io.isJson) io.json({ version: version ?? null, changed });
+    else if (version === undefined) io.out('the team has no policy');
+    else
+      io.out(
+        changed
+          ? `version ${version} of the team’s policy holds from the next session on`
+          : `version ${version} is what is kept here`,
+      );
+  } catch (error) {
+    throw asCliError(error);
+  }
 }
 
 async function trustProject(yes: boolean, io: Io): Promise<void> {

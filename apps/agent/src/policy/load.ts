@@ -3,6 +3,7 @@ import { closeSync, constants, fstatSync, lstatSync, openSync, readFileSync } fr
 import { join } from 'node:path';
 import { filesNamedBy, isBuiltin, PolicyError, readPolicy } from '@nd7/policy';
 import type { CompileInput, Places, PolicyFile } from '@nd7/policy';
+import { isShipError, readTeamPolicy } from '@nd7/ship';
 import { isTrusted } from './trusted.js';
 
 export interface PolicyRequest {
@@ -20,7 +21,8 @@ const MAX_BYTES = 256 * 1024;
 
 /**
  * Reads the person's policy and all that it extends, and the project's. Throws PolicyError, with file and line, for what cannot be read or
- * understood: a policy that is there is never passed over. No team's policy is read yet: nothing hands one out.
+ * understood: a policy that is there is never passed over. The team's is verified each time; where this machine has seen one and it does not
+ * stand, `bad-team`.
  */
 export function loadPolicies(request: PolicyRequest): CompileInput {
   const { places } = request;
@@ -41,7 +43,7 @@ export function loadPolicies(request: PolicyRequest): CompileInput {
       project === null
         ? null
         : { policy: project, trusted: isTrusted(places.nd7Home, places.project, project.hash ?? '') },
-    team: null,
+    team: teamPolicy(places.nd7Home),
     session: { profile, packs: request.packs, policy: request.session },
     grants: [],
     files: filesOf(places.nd7Home, [
@@ -49,6 +51,18 @@ export function loadPolicies(request: PolicyRequest): CompileInput {
       ...(profile === null ? [] : [profile]),
     ]),
   };
+}
+
+/** Null where this machine is not enrolled, or its team has no policy. */
+function teamPolicy(home: string): PolicyFile | null {
+  try {
+    const held = readTeamPolicy(home);
+    return held === undefined ? null : readPolicy(held.policy, held.file, 'team');
+  } catch (error) {
+    if (!isShipError(error)) throw error;
+    const [what = '', ...mend] = error.message.split('. ');
+    throw new PolicyError('bad-team', what, mend.join('. ') || 'Mend that: nothing starts without it.');
+  }
 }
 
 /** A repository's `.nd7` may be a link as little as the file in it: what it leads to is not protected inside, and could be rewritten there. */

@@ -5,6 +5,7 @@ import { Heart, readVaultFile, ShipLoop as Shipping } from '@nd7/ship';
 import type { AwayReason, HeartOptions, SessionMark, SessionSource, ShipCode } from '@nd7/ship';
 import type { KeyPair } from '@nd7/signing';
 import { keepHeartbeat, markOf } from './heartbeat.js';
+import { TeamPolicyWatch } from './team-policy.js';
 import type { LogFailure, ShipHost, ShipLoop } from './ship-loop.js';
 
 /** Whether a failure is about the log of one session, so that no other try can do better. */
@@ -98,6 +99,7 @@ export function shipLoop(parts: ShipParts): ShipLoop | undefined {
     const closed = shipping.unfinished().filter((session) => !named.has(session));
     return [...open, ...closed.reverse().flatMap((session) => markOf(home, session))];
   };
+  const policy = new TeamPolicyWatch({ home: home.root, signer: machine, clock, random }, warn);
   const heart = new Heart({
     vault,
     signer: machine,
@@ -106,6 +108,7 @@ export function shipLoop(parts: ShipParts): ShipLoop | undefined {
     sessions: async () => withUnshipped(await host.open()),
     onBeat: (status) => {
       keepHeartbeat(home.root, status);
+      if (status.failures === 0) policy.look();
       parts.onWork?.();
     },
     ...(heartbeatMs !== undefined && { intervalMs: heartbeatMs }),

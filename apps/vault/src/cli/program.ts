@@ -3,6 +3,7 @@ import { Command, CommanderError } from 'commander';
 import { AdminIo, failure } from './io.js';
 import { registerPeople } from './people.js';
 import { registerTeam } from './team.js';
+import { registerPolicy } from '../policy/command.js';
 import { checkLogs } from '../sequence/check.command.js';
 import { registerSignerCommands } from '../signer/commands.js';
 import { checkGuards } from '../db/boot-check.js';
@@ -102,6 +103,7 @@ export async function runCli(
       }),
     );
   registerTeam(program, run);
+  registerPolicy(program, run);
   registerPeople(program, run);
   registerSignerCommands(program, run);
   // --json may stand behind the command's own words, where people write it.

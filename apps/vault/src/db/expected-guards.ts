@@ -83,6 +83,7 @@ export const UNIQUE: readonly (readonly [string, string])[] = [
   ['nonce', 'team, machine, nonce'],
   ['machine', 'team, machine'],
   ['machine_token', 'token_hash'],
+  ['team_policy', 'team, version'],
   ['log', 'team'],
   ['log', 'origin'],
   ['log_leaf', 'team, leaf_index'],

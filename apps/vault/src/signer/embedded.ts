@@ -4,6 +4,7 @@ import { createKeyFile, destroyKeyFile, loadKeyFile, SigningError, type KeyPair 
 import {
   emptyRoot,
   formatCheckpoint,
+  formatNote,
   formatVkey,
   isOrigin,
   keyId,
@@ -62,6 +63,20 @@ export class EmbeddedSigner implements CheckpointSigner {
   static async look(folder: string, origin: string): Promise<SignerState> {
     const read = await readHeld(folder, origin);
     return 'keys' in read ? stateOf(read) : read;
+  }
+
+  /**
+   * A note of the log's own that is no checkpoint, signed by all its keys: for a person's command. It changes no state and so needs no lock.
+   * Refuses a text that does not say in its second line what it is: a tree's head is signed by `sign` alone.
+   */
+  static async signNote(folder: string, origin: string, text: string): Promise<string | Refused> {
+    if (!text.startsWith(`${origin}\nnd7/`)) return refuse('bad-request', 'not a note of this log that names its kind');
+    const read = await readHeld(folder, origin);
+    if (!('keys' in read)) return read;
+    return formatNote(
+      text,
+      read.keys.map(({ pair, id }) => signatureLine(origin, id, pair.sign(utf8(text)))),
+    );
   }
 
   provision(origin: string): Promise<SignerState> {
