@@ -6,19 +6,21 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
 const root = join(import.meta.dirname, '../..');
-const expected = JSON.parse(readFileSync(join(root, 'tests/escape/t1.json'), 'utf8')) as {
+interface Expected {
   permitted: string[];
   denied: number;
   works: number;
-};
+}
+const expected = (tier: string): Expected =>
+  JSON.parse(readFileSync(join(root, 'tests/escape', `${tier.toLowerCase()}.json`), 'utf8')) as Expected;
 
 /** The names of the probes by what became of them. */
-function probe(uid: number): Record<string, string[]> {
+function probe(tier: string, uid: number): Record<string, string[]> {
   const scratch = mkdtempSync(join(tmpdir(), 'nd7-probes-'));
   try {
     const run = spawnSync(
       join(root, 'tests/escape/run-probes.sh'),
-      ['-v', '-u', String(uid), 'nd7', '/opt/node', '/opt/nd7/apps/agent/bin/nd7.js', 'run', '--'],
+      ['-v', '-u', String(uid), 'nd7', '/opt/node', '/opt/nd7/apps/agent/bin/nd7.js', 'run', '--tier', tier, '--'],
       {
         encoding: 'utf8',
         env: { PATH: process.env['PATH'], NP: join(scratch, 'np'), NP_SHOW: root, NP_NODE: process.execPath },
@@ -46,22 +48,20 @@ function probe(uid: number): Record<string, string[]> {
 
 // Building the machine takes root: skip by name for others.
 (process.geteuid?.() === 0 ? describe : describe.skip).each([
-  ['an ordinary user', 1000],
-  ['root', 0],
-])('the probes inside tier T1, as %s [root builds their machine]', (_who, uid) => {
+  ['T1', 'an ordinary user', 1000],
+  ['T1', 'root', 0],
+  ['T2', 'an ordinary user', 1000],
+  ['T2', 'root', 0],
+])('the probes inside tier %s, as %s [root builds their machine]', (tier, _who, uid) => {
   it('get out as far as is committed, and break nothing', () => {
-    const found = probe(uid);
-    expect([found['PERMITTED'], found['BROKEN'], found['EFFECT-SEEN'], found['SKIP']]).toEqual([
-      expected.permitted,
-      [],
-      [],
-      [],
-    ]);
-    expect([found['DENIED']?.length, found['WORKS']?.length]).toEqual([expected.denied, expected.works]);
+    const found = probe(tier, uid);
+    const { permitted, denied, works } = expected(tier);
+    expect([found['PERMITTED'], found['BROKEN'], found['EFFECT-SEEN'], found['SKIP']]).toEqual([permitted, [], [], []]);
+    expect([found['DENIED']?.length, found['WORKS']?.length]).toEqual([denied, works]);
   });
 });
 
-it('each probe that gets out is explained in docs/limits.md', () => {
+it.each(['T1', 'T2'])('each probe that gets out of %s is explained in docs/limits.md', (tier) => {
   const limits = readFileSync(join(root, 'docs/limits.md'), 'utf8');
-  expect(expected.permitted.filter((name) => !limits.includes(`\`${name}\``))).toEqual([]);
+  expect(expected(tier).permitted.filter((name) => !limits.includes(`\`${name}\``))).toEqual([]);
 });

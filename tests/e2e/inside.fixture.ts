@@ -17,9 +17,13 @@ function homes(): string {
 }
 
 /** A world in which the client is started by `nd7 run`, and whose user has allowed the model's port. */
-export async function insideWorld(client: string, scenarios: Record<string, unknown> = {}): Promise<World> {
+export async function insideWorld(
+  client: string,
+  scenarios: Record<string, unknown> = {},
+  tier = 'T1',
+): Promise<World> {
   const world = await World.make(client, scenarios, homes());
-  world.before = [process.execPath, BIN, 'run', '--'];
+  world.before = [process.execPath, BIN, 'run', '--tier', tier, '--'];
   allow(world, world.port);
   mkdirSync(join(world.home, '.ssh'), { mode: 0o700 });
   writeFileSync(join(world.home, '.ssh/id_ed25519'), 'SECRET', { mode: 0o600 });

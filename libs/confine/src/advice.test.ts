@@ -1,5 +1,5 @@
 import { adviceFor, namespaceRefusal } from './advice.js';
-import { parseProbe } from './probe.js';
+import { parseProbe, tiersOf } from './probe.js';
 import { keepsSignals } from './session.js';
 
 describe('what to do on a system that refuses', () => {
@@ -41,6 +41,7 @@ it('reads what the probe says, and takes what it does not say for absent', () =>
   ).toEqual({
     kernel: '6.8.0 x86_64',
     landlock: 4,
+    looking: 'not tried',
     filter: true,
     notify: false,
     namespaces: 'maps: /proc/self/uid_map: Operation not permitted',
@@ -60,4 +61,32 @@ it.each([
   ['nonsense', false],
 ])('Landlock of kernel %s keeps signals inside: %s', (kernel, expected) => {
   expect(keepsSignals(kernel)).toBe(expected);
+});
+
+it.each<[string, Parameters<typeof parseProbe>[0], string[], RegExp[]]>([
+  ['all there is', 'landlock\t7\nfilter\tyes\nnotify\tyes\nlooking\tok\nnamespaces\tok\n', ['T1', 'T2'], []],
+  [
+    'namespaces refused, as AppArmor does',
+    'landlock\t4\nfilter\tyes\nnotify\tyes\nlooking\tok\nnamespaces\tmaps: EPERM\n',
+    ['T2'],
+    [/namespaces are refused \(maps: EPERM\)/],
+  ],
+  [
+    'namespaces and looking refused, as YAMA and containers do',
+    'landlock\t4\nfilter\tyes\nnotify\tyes\nlooking\tpidfd_getfd 1\nnamespaces\tclone: EPERM\n',
+    [],
+    [/namespaces/, /nobody may look into other processes \(pidfd_getfd 1\)/],
+  ],
+  [
+    'no Landlock',
+    'landlock\t0\nfilter\tyes\nnotify\tyes\nlooking\tok\nnamespaces\tok\n',
+    [],
+    [/no Landlock/, /no Landlock/],
+  ],
+])('tells the tiers of a machine: %s', (_what, said, given, refused) => {
+  const tiers = tiersOf(parseProbe(said));
+  expect(tiers.given).toEqual(given);
+  expect(tiers.refused.map(({ why }) => why)).toEqual(
+    refused.map((pattern) => expect.stringMatching(pattern) as string),
+  );
 });

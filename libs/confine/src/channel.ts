@@ -63,7 +63,9 @@ export class Channel {
   }
 
   #take({ connected, failed, error = 0 }: Message, handle: unknown): void {
-    const id = connected ?? failed ?? 0;
+    const id = connected ?? failed;
+    // Others have something to say here as well.
+    if (id === undefined) return;
     const waiting = this.#waiting.get(id);
     this.#waiting.delete(id);
     if (!(handle instanceof Socket)) return waiting?.reject(failure(getSystemErrorName(-error)));

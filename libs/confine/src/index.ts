@@ -8,8 +8,10 @@
  * Called by `nd7 run` and `nd7 doctor`. Linux only; `native/launch` does the work.
  */
 export { prepare, PrepareError, type Prepared, type SessionInput } from './session.js';
+export { bareManifest } from './bare/manifest.js';
+export type { BareBuilt } from './bare/build.js';
 export type { Shown } from './view/build.js';
-export { launch, type Ended, type Launched, type LaunchFailure, type Proof, type Start } from './launch.js';
+export { launch, type Doors, type Ended, type Launched, type LaunchFailure, type Proof, type Start } from './launch.js';
 export type { Opened } from './channel.js';
 export { GrantError, type Widening } from './grant.js';
 export type { AskedCommand, CommandAnswer, CommandEnd, CommandFront } from './broker.js';
@@ -17,9 +19,9 @@ export type { Answer, Front, Observed, ObservedEvent, Question } from './observe
 export type { Learned } from './learned.js';
 export { manifest, missing, type ManifestRow, type Status, type Supervised } from './manifest.js';
 export { adviceFor, namespaceRefusal, type Advice } from './advice.js';
-export { probeKernel, type KernelFacts } from './probe.js';
+export { probeKernel, tiersOf, type KernelFacts } from './probe.js';
 export { findLauncher } from './locate.js';
-export { encodePlan, type Listener, type Plan, type Route, type View } from './plan.js';
+export { encodePlan, type Listener, type Plan, type PlanTier, type Route, type View } from './plan.js';
 export { callFilter } from './filter/filter.js';
 export { countsAsGitDir } from './view/scan.js';
 export { GitFiles } from './view/git-index.js';

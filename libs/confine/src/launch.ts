@@ -1,5 +1,5 @@
 import { spawn, type ChildProcess, type IOType } from 'node:child_process';
-import type { Socket } from 'node:net';
+import { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { Broker, type CommandFront } from './broker.js';
 import { Channel, type Opened } from './channel.js';
@@ -60,17 +60,30 @@ export interface Launched {
   process: ChildProcess;
 }
 
+/** Who hears of what a session in T2 connects to: its supervisor makes those connections. */
+export interface Doors {
+  /** A process inside has opened the door, and this is the other end. */
+  opened(socket: Socket, pid: number): void;
+  /** A connection to one of the plan's ports is about to come from this port. */
+  announced(port: number): void;
+}
+
+/** The launcher's process; where its messages are not heard by themselves, `hear` sees to it. */
+type Starter = ChildProcess & { hear?(): void };
+
 export interface LaunchOptions {
   /** The program's standard streams; this process's own by default. */
   stdio?: readonly [IOType | number, IOType | number, IOType | number];
   /** Another user to become, for a caller who may. */
   user?: { uid: number; gid: number };
   /** Starts the launcher where it is to be another process's child; its streams are then that one's. Channels and events are as `spawn` would give them. */
-  start?(launcher: string): ChildProcess;
+  start?(launcher: string): Starter;
   /** Who answers and hears the supervisor; needed where the plan has one. */
   front?: Front;
   /** Who decides about commands; needed where the plan has a broker. */
   commands?: CommandFront;
+  /** Hears of connections, where the front listens itself (T2). */
+  doors?: Doors;
   /** Looks at what was proved: the program runs when this has resolved, and never where it throws. */
   admit?(start: Start): Promise<void>;
 }
@@ -80,7 +93,7 @@ const GO = 'g';
 
 /** Starts a plan. The session ends with this process: the launcher sees the pipe close. */
 export function launch(launcher: string, plan: Plan, options: LaunchOptions = {}): Launched {
-  const child = options.start?.(launcher) ?? spawned(launcher, plan, options);
+  const child: Starter = options.start?.(launcher) ?? spawned(launcher, plan, options);
   const pipe = child.stdio[3] as Duplex;
   const supervision =
     plan.names === undefined ? undefined : new Supervision(child.stdio.at(5) as Duplex, options.front);
@@ -95,8 +108,12 @@ export function launch(launcher: string, plan: Plan, options: LaunchOptions = {}
   // A launcher that refuses the plan closes the pipe while it is still written.
   pipe.on('error', () => undefined);
   pipe.write(encodePlan(plan));
+  if (plan.tier === 'T2' && options.doors !== undefined) {
+    hearDoors(child, options.doors);
+    child.hear?.();
+  }
   const end = ended(child, pipe, reports).finally(() => start(undefined));
-  const channel = new Channel(child, plan.listeners.length, end);
+  const channel = new Channel(child, plan.tier === 'T2' ? 0 : plan.listeners.length, end);
   return {
     started: ready.then((value) => value && admitted(value, pipe, options)),
     ended: end,
@@ -113,7 +130,7 @@ function spawned(launcher: string, plan: Plan, { stdio, user }: LaunchOptions): 
   const [stdin, stdout, stderr] = stdio ?? ['inherit', 'inherit', 'inherit'];
   // Listeners come through the channel on which Node takes handles from its children.
   const [listeners, supervisor, broker] = [
-    plan.listeners.length > 0 || plan.connects ? 'ipc' : 'ignore',
+    plan.listeners.length > 0 || plan.connects || plan.tier === 'T2' ? 'ipc' : 'ignore',
     plan.names ? 'pipe' : 'ignore',
     plan.broker === undefined ? 'ignore' : 'pipe',
   ] as const;
@@ -157,6 +174,13 @@ function ended(child: ChildProcess, pipe: Duplex, reports: Reports): Promise<End
       });
     });
     child.once('close', (code, signal) => done({ code, signal, failure: reports.failure }));
+  });
+}
+
+function hearDoors(child: ChildProcess, doors: Doors): void {
+  child.on('message', (message: { door?: number; from?: number }, handle) => {
+    if (message.from !== undefined) doors.announced(message.from);
+    if (message.door !== undefined && handle instanceof Socket) doors.opened(handle, message.door);
   });
 }
 

@@ -17,6 +17,10 @@ export const CALLS = {
   10: 'rmdir',
   11: 'chmod',
   12: 'utimes',
+  13: 'chown',
+  14: 'setxattr',
+  15: 'connect',
+  16: 'bind',
 } as const;
 
 /** A call that the table of names speaks of. */

@@ -1,5 +1,7 @@
 /** What `nd7-launch` is told: docs/protocol/launch-plan.md. Paths are absolute and normal, and lead through no symbolic link. */
 export interface Plan {
+  /** What holds the session; in T2 there is no view to be made: docs/protocol/launch-plan.md, "Tier T2". */
+  tier: PlanTier;
   /** Make a user namespace; `false` only for a caller with CAP_SYS_ADMIN on a machine that gives none. */
   userNamespace: boolean;
   /** /proc stays writable: only for users whom the kernel refuses /proc/sys anyway. */
@@ -8,6 +10,10 @@ export interface Plan {
   stopFront: boolean;
   /** Least Landlock ABI to start under. */
   landlock: number;
+  /** Nothing of a newer ABI is used; undefined: all that the kernel has. */
+  landlockMost?: number | undefined;
+  /** T2: the filter asks about every open, also to read. */
+  asksReads?: boolean;
   cwd: string;
   argv: readonly string[];
   environment: Readonly<Record<string, string>>;
@@ -16,7 +22,7 @@ export interface Plan {
   /** In this order, each upon what the ones before it made. */
   view: readonly View[];
   rules: readonly Rule[];
-  /** Sockets of the session that are handed to the front, at most 64. */
+  /** Sockets of the session that are handed to the front, at most 64; in T2 ports of this machine's loopback that may be connected to. */
   listeners: readonly Listener[];
   /** The front is given connections to servers inside, as it asks for them. */
   connects: boolean;
@@ -31,6 +37,8 @@ export interface Plan {
   /** What the self-test aims at: a file that is hidden inside and a folder that is read-only inside. Undefined: no self-test. */
   selfTest: { canary: string; outside: string } | undefined;
 }
+
+export type PlanTier = 'T1' | 'T2';
 
 export type View =
   /** What lay at `path` at the start is put there again: writable, or read-only. It cannot be renamed. */
@@ -88,14 +96,25 @@ const RECORD = {
   rights: 9,
   listen: 10,
   names: 11,
+  tier: 12,
   route: 13,
+  landlockMost: 15,
   broker: 24,
   writable: 16,
   show: 17,
   cover: 18,
   scratch: 19,
 } as const;
-const FLAG = { userNamespace: 1, writableProc: 2, stopFront: 4, selfTest: 8, learns: 64, connects: 256 } as const;
+const FLAG = {
+  userNamespace: 1,
+  writableProc: 2,
+  stopFront: 4,
+  selfTest: 8,
+  learns: 64,
+  asksReads: 128,
+  connects: 256,
+} as const;
+const TIER = { T1: 1, T2: 2 } as const;
 const ATTRIBUTE = { noExec: 1, frozen: 2 } as const;
 
 /** The bytes of a plan. Throws RangeError for a string with a NUL in it: it would end there. */
@@ -116,7 +135,10 @@ export function encodePlan(plan: Plan): Uint8Array {
     (plan.stopFront ? FLAG.stopFront : 0) |
     (plan.selfTest === undefined ? 0 : FLAG.selfTest) |
     (plan.learns ? FLAG.learns : 0) |
-    (plan.connects ? FLAG.connects : 0);
+    (plan.connects ? FLAG.connects : 0) |
+    (plan.asksReads === true ? FLAG.asksReads : 0);
+  if (plan.tier !== 'T1') record('tier', u32(TIER[plan.tier]));
+  if (plan.landlockMost !== undefined) record('landlockMost', u32(plan.landlockMost));
   record('flags', u32(flags));
   record('landlock', u32(plan.landlock));
   record('cwd', text(plan.cwd));

@@ -1,4 +1,5 @@
 import { spawnSync } from 'node:child_process';
+import type { PlanTier } from './plan.js';
 
 /** What this kernel gives to this user. Each step was tried, not read off a version. */
 export interface KernelFacts {
@@ -7,6 +8,8 @@ export interface KernelFacts {
   landlock: number;
   filter: boolean;
   notify: boolean;
+  /** Whether a process looks into those below it, on which tier T2 rests: `ok`, or the call that failed and its errno. */
+  looking: string;
   /** `ok`, or the step that failed and why. */
   namespaces: string;
   /** The same without a user namespace, as root; undefined for other users. */
@@ -28,7 +31,27 @@ export function parseProbe(text: string): KernelFacts {
     landlock: Number(facts.get('landlock') ?? 0),
     filter: facts.get('filter') === 'yes',
     notify: facts.get('notify') === 'yes',
+    looking: facts.get('looking') ?? 'not tried',
     namespaces: facts.get('namespaces') ?? 'not tried',
     namespacesAsRoot: facts.get('namespaces-as-root'),
+  };
+}
+
+/** The tiers that this machine gives, the strongest first, and why it does not give the others. */
+export function tiersOf(facts: KernelFacts): { given: PlanTier[]; refused: { tier: PlanTier; why: string }[] } {
+  const base =
+    facts.landlock === 0 ? 'the kernel has no Landlock' : facts.filter ? undefined : 'the kernel has no call filters';
+  const spaces = facts.namespaces === 'ok' || facts.namespacesAsRoot === 'ok';
+  const reasons: Record<PlanTier, string | undefined> = {
+    T1: base ?? (spaces ? undefined : `namespaces are refused (${facts.namespaces})`),
+    T2:
+      base ??
+      (facts.notify ? undefined : 'no supervisor can answer calls') ??
+      (facts.looking === 'ok' ? undefined : `nobody may look into other processes (${facts.looking})`),
+  };
+  const all = Object.entries(reasons) as [PlanTier, string | undefined][];
+  return {
+    given: all.flatMap(([tier, why]) => (why === undefined ? [tier] : [])),
+    refused: all.flatMap(([tier, why]) => (why === undefined ? [] : [{ tier, why }])),
   };
 }

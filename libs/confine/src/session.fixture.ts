@@ -19,7 +19,7 @@ import type { Access, FileNode, Mask, ProtectedLeaf, Ruleset, Source } from '@nd
 import type { Learned } from './learned.js';
 import type { Front, ObservedEvent } from './observe.js';
 import { launch, type Ended, type Launched, type LaunchOptions, type Proof } from './launch.js';
-import type { Plan } from './plan.js';
+import type { Plan, PlanTier } from './plan.js';
 import { prepare, type Prepared } from './session.js';
 
 const NATIVE = join(import.meta.dirname, '../../../native/launch');
@@ -58,6 +58,10 @@ export class Machine {
   /** Whether sessions have a supervisor, and who answers it. */
   isObserved = true;
   heard: ObservedEvent[] = [];
+  tier: PlanTier = 'T1';
+  /** The newest Landlock that is used. */
+  landlockMost: number | undefined;
+  patterns: Ruleset['patterns'] = 'names';
   /** Whether sessions learn, and what they told. */
   learns = false;
   learned: (Learned | null)[] = [];
@@ -153,7 +157,7 @@ export class Machine {
       network: { hosts: [], bounds: [], listen: [], loopback: [], credentials: [] },
       environment: { pass: [{ pattern: '*', source }], unset: [], set: [] },
       privateTmp: true,
-      patterns: 'names',
+      patterns: this.patterns,
       weakestTier: 'T1',
       required: [],
       recording: 'best-effort',
@@ -178,9 +182,18 @@ export class Machine {
       variables: {},
       isFront: false,
       isObserved: this.isObserved,
+      tier: this.tier,
+      landlockMost: this.landlockMost,
       learns: this.learns,
     });
-    if (user !== undefined) give(this.home, user);
+    if (user !== undefined) {
+      give(this.home, user);
+      // Folders that belong to this process, where the session's own would be its user's.
+      const { view, environment } = prepared.plan;
+      const shared = view.find((one) => one.kind === 'show' && one.path === '/dev/shm');
+      const own = [environment['TMPDIR'], shared?.kind === 'show' ? shared.source : undefined];
+      if (this.tier === 'T2') for (const path of own) if (path !== undefined) give(path, user);
+    }
     return { ...prepared, plan: { ...prepared.plan, ...change } };
   }
 

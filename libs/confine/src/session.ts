@@ -18,7 +18,9 @@ import { environmentInside, type Ruleset } from '@nd7/policy';
 import { callFilter } from './filter/filter.js';
 import type { Architecture } from './filter/syscalls.js';
 import { encodeNames } from './names/table.js';
-import { RIGHTS, type Listener, type Plan, type Route } from './plan.js';
+import { buildBare, TooManyRulesError, type BareBuilt, type BareDoor } from './bare/build.js';
+import { makeOwnFolders, type OwnFolders } from './bare/own-folders.js';
+import { RIGHTS, type Listener, type Plan, type PlanTier, type Route } from './plan.js';
 import { shownResolver } from './resolver.js';
 import { buildView, type Built, type Shown } from './view/build.js';
 
@@ -35,6 +37,12 @@ export interface SessionInput {
   isRoot: boolean;
   /** What is shown inside in places of its own, read-only, though it lies in what is hidden. */
   shows?: readonly Shown[];
+  /** What holds the session; T1 where it is left out. */
+  tier?: PlanTier;
+  /** T2: the session's door; who connects to it speaks to the front. */
+  door?: BareDoor | undefined;
+  /** T2: nothing of a newer version of Landlock is used. */
+  landlockMost?: number | undefined;
   /** Whether a supervisor answers the calls that make names. */
   isObserved?: boolean;
   /** Whether that supervisor tells its front what is read, run and connected to. */
@@ -56,7 +64,7 @@ export interface SessionInput {
 /** A session that can be launched. */
 export interface Prepared {
   plan: Plan;
-  built: Built;
+  built: Built | BareBuilt;
   /** Takes away what was laid down for the start. */
   clean(): void;
   /** Takes away the folders that were made for this session and are still empty; not while another session may stand on them. */
@@ -94,44 +102,111 @@ export function prepare(input: SessionInput): Prepared {
     );
   const made = layOut(ruleset, input.environment['PATH'] ?? '');
   mkdirSync(nd7Home, { recursive: true, mode: 0o700 });
+  if (input.tier === 'T2') return prepareBare(input, architecture, made);
   const shows = [...(input.shows ?? []), ...(input.resolvesNames ? shownResolver(nd7Home) : [])];
   const built = buildView(ruleset, [nd7Home], shows, input.isObserved);
+  const canary = layCanary(nd7Home);
+  const scoped = keepsSignals(release());
+  const plan: Plan = {
+    ...planFor(input, built, canary),
+    tier: 'T1',
+    userNamespace: input.userNamespace,
+    writableProc: !input.isRoot,
+    landlock: scoped ? SIGNAL_SCOPE : 1,
+    filter: callFilter(architecture, { scoped, observed: input.isObserved === true, learns: input.learns === true }),
+    // What an ordinary user may write there is about its own processes: gdb and browsers do.
+    rules: input.isRoot ? built.rules : [...built.rules, { path: '/proc', rights: RIGHTS.writeFile | RIGHTS.truncate }],
+    names: input.isObserved === true ? encodeNames(ruleset, built.found.held) : undefined,
+    learns: input.isObserved === true && input.learns === true,
+    broker: input.broker,
+  };
+  return prepared(plan, built, made, () => rmSync(canary, { force: true }));
+}
+
+/** The same where no namespaces are made: folders of the session's own lie beside those of others. */
+function prepareBare(input: SessionInput, architecture: Architecture, made: readonly string[]): Prepared {
+  const { ruleset, nd7Home } = input;
+  const base = input.environment['TMPDIR'] ?? '/tmp';
+  const own = makeOwnFolders(base.startsWith('/') ? base : '/tmp', ruleset.privateTmp);
+  try {
+    const built = bareFor(input, own);
+    const canary = layCanary(nd7Home);
+    const abi = Math.min(input.landlockMost ?? Infinity, keepsSignals(release()) ? SIGNAL_SCOPE : 1);
+    const scoped = abi >= SIGNAL_SCOPE;
+    const plan: Plan = {
+      ...planFor(input, built, canary),
+      tier: 'T2',
+      userNamespace: false,
+      writableProc: false,
+      landlock: scoped ? SIGNAL_SCOPE : 1,
+      landlockMost: input.landlockMost,
+      asksReads: built.asksReads,
+      filter: callFilter(architecture, { scoped, observed: true, bare: true, asksReads: built.asksReads }),
+      names: encodeNames(ruleset, built.found.held),
+      learns: false,
+      broker: undefined,
+    };
+    if (own.tmp !== undefined) plan.environment = { ...plan.environment, TMPDIR: own.tmp, TMP: own.tmp, TEMP: own.tmp };
+    return prepared(plan, built, made, () => {
+      rmSync(canary, { force: true });
+      own.remove();
+    });
+  } catch (error) {
+    own.remove();
+    throw error;
+  }
+}
+
+function bareFor(input: SessionInput, own: OwnFolders): BareBuilt {
+  const { ruleset, nd7Home, isRoot, shows = [] } = input;
+  try {
+    return buildBare({ ruleset, hide: [nd7Home], shows, tmp: own.tmp, memory: own.memory, door: input.door, isRoot });
+  } catch (error) {
+    if (!(error instanceof TooManyRulesError)) throw error;
+    throw new PrepareError(
+      `tier T2 would need too many rules around what is hidden, from ${error.path} on`,
+      'Hide fewer paths in folders with thousands of entries, or use tier T1.',
+    );
+  }
+}
+
+function layCanary(nd7Home: string): string {
+  const canary = join(realpathSync(nd7Home), `${CANARY}${randomBytes(8).toString('hex')}`);
+  sweep(nd7Home);
+  writeFileSync(canary, randomBytes(32), { mode: 0o600 });
+  return canary;
+}
+
+type Common =
+  'cwd' | 'argv' | 'environment' | 'listeners' | 'routes' | 'connects' | 'view' | 'rules' | 'stopFront' | 'selfTest';
+
+/** What every tier's plan has. Throws `PrepareError` where the program could not stand where it is. */
+function planFor(input: SessionInput, built: Built, canary: string): Pick<Plan, Common> {
+  const { ruleset } = input;
   const cwd = realpathSync(input.cwd);
-  if (built.stateOf(cwd) === 'hidden')
+  if (built.stateOf(cwd) === 'hidden') {
+    rmSync(canary, { force: true });
     throw new PrepareError(
       `the folder that you are in is hidden inside: ${cwd}`,
       'Change into the project, or allow the folder in your policy.',
     );
-  const canary = join(realpathSync(nd7Home), `${CANARY}${randomBytes(8).toString('hex')}`);
-  sweep(nd7Home);
-  writeFileSync(canary, randomBytes(32), { mode: 0o600 });
-  const scoped = keepsSignals(release());
-  const plan: Plan = {
-    userNamespace: input.userNamespace,
-    writableProc: !input.isRoot,
+  }
+  return {
     stopFront: input.isFront,
-    landlock: scoped ? SIGNAL_SCOPE : 1,
     cwd,
     argv: input.argv,
     environment: { ...environmentInside(ruleset.environment, input.environment), ...input.variables },
     listeners: input.listeners,
     routes: input.routes,
     connects: input.connects === true,
-    filter: callFilter(architecture, { scoped, observed: input.isObserved === true, learns: input.learns === true }),
     view: built.view,
-    // What an ordinary user may write there is about its own processes: gdb and browsers do.
-    rules: input.isRoot ? built.rules : [...built.rules, { path: '/proc', rights: RIGHTS.writeFile | RIGHTS.truncate }],
-    broker: input.broker,
-    names: input.isObserved === true ? encodeNames(ruleset, built.found.held) : undefined,
-    learns: input.isObserved === true && input.learns === true,
+    rules: built.rules,
     selfTest: { canary, outside: outsideFolder(ruleset, built) },
   };
-  return {
-    plan,
-    built,
-    clean: () => rmSync(canary, { force: true }),
-    removeEmptyFolders: () => made.toReversed().forEach(removeIfEmpty),
-  };
+}
+
+function prepared(plan: Plan, built: Built | BareBuilt, made: readonly string[], clean: () => void): Prepared {
+  return { plan, built, clean, removeEmptyFolders: () => made.toReversed().forEach(removeIfEmpty) };
 }
 
 /** Landlock's version from which it keeps signals inside; Linux 6.12 brought it. */

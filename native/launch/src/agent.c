@@ -20,12 +20,18 @@
 
 extern char **environ;
 
-static void drop_capabilities(void) {
+/* `owned`: this process has every capability of its user namespace. Without one only root can empty what could be gained; nothing can, without new privileges. */
+static void bound_capabilities(bool owned) {
   for (unsigned long capability = 0; prctl(PR_CAPBSET_DROP, capability, 0, 0, 0) == 0; capability++) continue;
+  if (errno == EPERM && !owned) return;
   if (errno != EINVAL) fail("capabilities", "the bounding set");
   const unsigned long bits = SECBIT_NOROOT | SECBIT_NOROOT_LOCKED | SECBIT_NO_SETUID_FIXUP | SECBIT_NO_SETUID_FIXUP_LOCKED | SECBIT_KEEP_CAPS_LOCKED |
                              SECBIT_NO_CAP_AMBIENT_RAISE | SECBIT_NO_CAP_AMBIENT_RAISE_LOCKED;
   if (prctl(PR_SET_SECUREBITS, bits, 0, 0, 0) != 0) fail("capabilities", "securebits");
+}
+
+static void drop_capabilities(bool owned) {
+  bound_capabilities(owned);
   if (prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0) != 0) fail("capabilities", "the ambient set");
   struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
   const struct __user_cap_data_struct none[2] = {0};
@@ -66,9 +72,9 @@ _Noreturn void agent_run(const struct plan *plan, const struct targets *targets,
   if (syscall(NR_CLOSE_RANGE, 3u, ~0u, K_CLOSE_RANGE_CLOEXEC) != 0) fail("descriptors", "close_range");
   if (chdir(plan->cwd) != 0) fail("folder", plan->cwd);
   if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) fail("privileges", "no_new_privs");
-  drop_capabilities();
+  drop_capabilities(plan->tier == TIER_SPACES);
   /* After the mounts, or rules would name what lies beneath them. */
-  landlock_apply(plan);
+  landlock_apply(plan, plan->tier == TIER_BARE ? LAYER_PROGRAM : LAYER_ALL);
   install_filter(plan, inside->hand);
 
   struct attempt attempts[ATTEMPTS] = {0};

@@ -21,7 +21,7 @@ int64_t now_ns(void) {
 
 static void woken(int signal) { (void)signal; }
 
-static void tell(int control, uint32_t kind, int value) {
+void init_tell(int control, uint32_t kind, int value) {
   const struct message message = {.kind = kind, .value = value, .nanoseconds = now_ns()};
   /* A launcher that has gone ends the session through the poll. */
   (void)!send(control, &message, sizeof message, MSG_NOSIGNAL);
@@ -34,22 +34,22 @@ static void reap(pid_t agent, int control) {
   while ((pid = waitpid(-1, &status, WNOHANG | WUNTRACED)) > 0) {
     if (pid != agent) continue;
     if (WIFSTOPPED(status)) {
-      tell(control, MESSAGE_STOPPED, status);
+      init_tell(control, MESSAGE_STOPPED, status);
     } else {
-      tell(control, MESSAGE_ENDED, status);
+      init_tell(control, MESSAGE_ENDED, status);
       /* The kernel kills what is left in this pid namespace. */
       _exit(0);
     }
   }
 }
 
-static void obey(pid_t agent, int control) {
+bool init_obey(pid_t agent, int control) {
   struct message message;
   const ssize_t n = recv(control, &message, sizeof message, MSG_DONTWAIT);
-  if (n < 0 && (errno == EAGAIN || errno == EINTR)) return;
-  /* End of file: the launcher has died, and nothing may outlive it. */
-  if (n != (ssize_t)sizeof message) _exit(0);
+  if (n < 0 && (errno == EAGAIN || errno == EINTR)) return true;
+  if (n != (ssize_t)sizeof message) return false;
   if (message.kind == MESSAGE_SIGNAL) kill(agent, message.value);
+  return true;
 }
 
 /* The supervisor enters from outside: by descriptors, since it finds no path to this process. */
@@ -95,6 +95,7 @@ _Noreturn void init_run(const struct plan *plan, const struct targets *targets, 
   for (;;) {
     reap(agent, control);
     const int n = ppoll(&p, 1, NULL, &none);
-    if (n > 0) obey(agent, control);
+    /* The launcher has died. */
+    if (n > 0 && !init_obey(agent, control)) _exit(0);
   }
 }

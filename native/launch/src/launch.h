@@ -22,8 +22,15 @@ enum plan_flag {
   PLAN_SELFTEST = 8,    /* attack the boundary from inside before the program starts */
   PLAN_CONNECT = 256,   /* the front is given connections to servers inside, as it asks for them */
   PLAN_LEARN = 64,      /* the supervisor tells the front what the session reads, runs and connects to */
+  PLAN_READS = 128,     /* TIER_BARE: the filter asks about every open, also to read */
 };
-#define PLAN_FLAGS (15u | PLAN_LEARN | PLAN_CONNECT)
+#define PLAN_FLAGS (15u | PLAN_LEARN | PLAN_CONNECT | PLAN_READS)
+
+/* What holds a session. */
+enum plan_tier {
+  TIER_SPACES = 1, /* T1: namespaces and a mount view, Landlock under it, the filter, a supervisor */
+  TIER_BARE = 2,   /* T2: Landlock, the filter and the supervisor alone */
+};
 
 enum plan_view {
   VIEW_WRITABLE, /* what lay at the path at the start is put there again, writable; it cannot be renamed */
@@ -69,7 +76,9 @@ struct plan_route {
 /* All strings end by NUL inside the plan's bytes, which the caller keeps as long as the plan. */
 struct plan {
   uint32_t flags;
-  uint32_t landlock_min; /* refuse to start under an older Landlock ABI */
+  enum plan_tier tier;
+  uint32_t landlock_min;  /* refuse to start under an older Landlock ABI */
+  uint32_t landlock_most; /* use nothing of a newer one; 0: all there is */
   struct plan_mount *mounts;
   size_t mount_count;
   struct plan_rule *rules;
@@ -174,6 +183,7 @@ struct message {
 };
 int64_t now_ns(void);
 struct targets;
+struct session;
 /* What the first process of a session holds. */
 struct inside {
   int control, gate;
@@ -181,6 +191,24 @@ struct inside {
   int broker; /* what the zygote hears; -1: there is none */
 };
 _Noreturn void init_run(const struct plan *plan, const struct targets *targets, const struct inside *inside);
+/* Tells the launcher of a change of the agent. */
+void init_tell(int control, uint32_t kind, int value);
+/* Reads one message of the launcher; false when it has gone, and nothing may outlive it. */
+bool init_obey(pid_t agent, int control);
+
+/* --- bare.c: a session without namespaces ------------------------------------------------------------------- */
+
+/* In the launcher: lays the rules over it that all of the session has, and makes the supervisor and below it the first process. Closes what is theirs. */
+void bare_start(const struct plan *plan, const struct targets *targets, struct session *session, const int control[2], const int gate[2]);
+/* In the launcher, when the session is over: waits until nothing of it is left. */
+void bare_gone(const struct session *session, bool ended);
+
+/* --- descend.c ---------------------------------------------------------------------------------------------- */
+
+/* Ends every process below this one but `spared`. */
+void descendants_end(pid_t spared);
+/* Whether a process is `first` or stands below it. */
+bool is_descendant(int proc, pid_t pid, pid_t first);
 
 /* --- agent.c ------------------------------------------------------------------------------------------------ */
 
@@ -189,8 +217,17 @@ _Noreturn void agent_run(const struct plan *plan, const struct targets *targets,
 
 /* --- landlock.c --------------------------------------------------------------------------------------------- */
 
+enum layer {
+  LAYER_ALL,     /* the plan's rules as they are */
+  LAYER_SESSION, /* TIER_BARE: what launcher, supervisor and program have in common */
+  LAYER_PROGRAM, /* TIER_BARE: what the program itself has of it: to write it has to ask, and it reaches no port */
+};
 int landlock_abi(void); /* 0: none */
-void landlock_apply(const struct plan *plan);
+/* What the plan lets be used of it. */
+int landlock_used(const struct plan *plan);
+void landlock_apply(const struct plan *plan, enum layer layer);
+/* From here on signals go to processes of this domain only: to this one and what it makes. */
+void landlock_keep_signals(void);
 
 /* --- selftest.c --------------------------------------------------------------------------------------------- */
 
@@ -202,6 +239,7 @@ struct targets {
   pid_t launcher;
   const char *canary, *outside;
   const char *late; /* where names are made that only the supervisor refuses; NULL: there is none */
+  bool has_spaces;
 };
 struct attempt {
   char name[24];
@@ -221,7 +259,7 @@ bool selftest_judge(const struct targets *targets, const struct attempt *inside,
 /* --- check.c ------------------------------------------------------------------------------------------------ */
 
 /* Outside: whether the kernel says of this process what the plan wants. Reports each row. */
-bool agent_checked(pid_t pid, uint32_t flags);
+bool agent_checked(pid_t pid, const struct plan *plan);
 /* The letter of /proc/PID/stat, 0 when there is no such process. */
 char process_state(pid_t pid);
 
@@ -234,6 +272,7 @@ struct session {
   pid_t init, front;
   int control, gate, signals;
   int observe; /* the supervisor's end is its life; -1: there is none */
+  int alive;   /* TIER_BARE: its end is that of the session's first processes; -1 */
 };
 extern sigset_t original_mask;
 

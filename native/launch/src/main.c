@@ -99,8 +99,8 @@ int main(int argc, char **argv) {
   const char *wrong = plan_parse(bytes, length, &plan);
   if (wrong != NULL) refuse_plan(wrong);
 
-  const bool is_observed = plan.names != NULL;
-  const bool connects = (plan.flags & PLAN_CONNECT) != 0, has_channel = plan.listener_count > 0 || connects;
+  const bool is_observed = plan.names != NULL, is_bare = plan.tier == TIER_BARE;
+  const bool connects = (plan.flags & PLAN_CONNECT) != 0, has_channel = plan.listener_count > 0 || connects || is_bare;
   if (has_channel && !is_channel(PLAN_CHANNEL)) fail("listeners", "there is no channel to hand them out on");
   if (is_observed && !is_channel(OBSERVE_CHANNEL)) fail("observe", "there is no channel to its front");
 
@@ -116,7 +116,7 @@ int main(int argc, char **argv) {
     selftest_control(&targets, outside);
   }
   int control[2], gate[2], life[2] = {-1, -1}, hand[2] = {-1, -1}, entry[2] = {-1, -1};
-  if (is_observed) {
+  if (is_observed && !is_bare) {
     pair(life);
     pair(hand);
     const pid_t supervisor = fork();
@@ -144,7 +144,13 @@ int main(int argc, char **argv) {
   pair(gate);
   const int yes = 1;
   if (setsockopt(gate[0], SOL_SOCKET, SO_PASSCRED, &yes, sizeof yes) != 0) fail("session", "SO_PASSCRED");
-  struct session session = {.plan = &plan, .targets = &targets, .outside = outside, .front = getppid(), .control = control[0], .gate = gate[0], .observe = life[0], .signals = session_signals()};
+  struct session session = {.plan = &plan, .targets = &targets, .outside = outside, .front = getppid(), .control = control[0], .gate = gate[0], .observe = life[0], .alive = -1, .signals = session_signals()};
+  if (is_bare) {
+    bare_start(&plan, &targets, &session, control, gate);
+    close(control[1]);
+    close(gate[1]);
+    session_follow(&session);
+  }
   const uid_t uid = geteuid();
   const gid_t gid = getegid();
   session.init = namespaces_enter(plan.flags);

@@ -17,6 +17,8 @@ enum record {
   LISTEN = 10,
   NAMES = 11,
   ROUTE = 13,
+  TIER = 12,
+  LANDLOCK_MOST = 15,
   BROKER = 24,
   WRITABLE = 16,
   SHOW = 17,
@@ -110,6 +112,14 @@ static const char *take(struct plan *plan, struct counts *seen, uint32_t type, c
       if (length != 4 || plan->landlock_min != 0 || u32(body) == 0) return "the least Landlock version is cut short, zero or there twice";
       plan->landlock_min = u32(body);
       return NULL;
+    case TIER:
+      if (length != 4 || plan->tier != 0 || u32(body) < TIER_SPACES || u32(body) > TIER_BARE) return "the tier is cut short, unknown or there twice";
+      plan->tier = (enum plan_tier)u32(body);
+      return NULL;
+    case LANDLOCK_MOST:
+      if (length != 4 || plan->landlock_most != 0 || u32(body) == 0) return "the newest Landlock version is cut short, zero or there twice";
+      plan->landlock_most = u32(body);
+      return NULL;
     case CWD: return set_once(&plan->cwd, path(body, length), "the working folder is no plain absolute path, or there twice");
     case CANARY: return set_once(&plan->canary, path(body, length), "the canary is no plain absolute path, or there twice");
     case OUTSIDE: return set_once(&plan->outside, path(body, length), "the outside folder is no plain absolute path, or there twice");
@@ -197,6 +207,11 @@ const char *plan_parse(unsigned char *bytes, size_t length, struct plan *plan) {
   if (seen.arguments == 0 || plan->argv[0][0] == '\0') return "it has no program";
   if (plan->filter == NULL) return "it has no filter";
   if (plan->landlock_min == 0) return "it does not say which Landlock it needs";
+  if (plan->tier == 0) plan->tier = TIER_SPACES;
+  if (plan->tier == TIER_BARE && plan->names == NULL) return "its tier has no boundary without a table of names";
+  if (plan->tier == TIER_BARE && plan->broker != NULL) return "its tier has no broker";
+  if (plan->tier == TIER_BARE && (plan->flags & PLAN_CONNECT) != 0) return "its tier has no network to connect into";
+  if (plan->tier != TIER_BARE && (plan->flags & PLAN_READS) != 0) return "it asks about reads in a tier that hides by mounts";
   if ((plan->flags & PLAN_SELFTEST) != 0 && (plan->canary == NULL || plan->outside == NULL)) return "it wants a self-test without a canary or an outside folder";
   return NULL;
 }

@@ -9,6 +9,8 @@
 #include <sched.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/prctl.h>
+#include <sys/uio.h>
 #include <sys/utsname.h>
 #include <sys/wait.h>
 
@@ -50,12 +52,42 @@ static void try_namespaces(const char *name, uint32_t flags) {
   printf("%s\t%s\n", name, strncmp(said, own, strlen(own)) == 0 ? said + strlen(own) : length > 0 ? said : "it died");
 }
 
+/* What tier T2 rests on: a process above another, in a Landlock domain around it, reads its memory and takes a copy of its descriptor. */
+static void try_looking(void) {
+  int ends[2], word = 0, value = 42;
+  if (pipe(ends) != 0) return;
+  fflush(stdout);
+  const pid_t child = fork();
+  if (child == 0) {
+    close(ends[1]);
+    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 && landlock_abi() >= 6) landlock_keep_signals();
+    (void)!read(ends[0], &word, sizeof word);
+    _exit(0);
+  }
+  const struct iovec here = {&word, sizeof word}, there = {&value, sizeof value};
+  const char *step = NULL;
+  if (child < 0) step = "fork";
+  else if (process_vm_readv(child, &here, 1, &there, 1, 0) != (ssize_t)sizeof word || word != 42) step = "process_vm_readv";
+  const int error = errno;
+  const int pidfd = step == NULL ? (int)syscall(NR_PIDFD_OPEN, child, 0) : -1;
+  const int copy = pidfd >= 0 ? (int)syscall(NR_PIDFD_GETFD, pidfd, ends[0], 0) : -1;
+  if (step != NULL) printf("looking\t%s %d\n", step, error);
+  else if (copy < 0) printf("looking\tpidfd_getfd %d\n", errno);
+  else printf("looking\tok\n");
+  if (copy >= 0) close(copy);
+  if (pidfd >= 0) close(pidfd);
+  close(ends[0]);
+  close(ends[1]);
+  if (child > 0) waitpid(child, NULL, 0);
+}
+
 int probe(void) {
   struct utsname kernel;
   if (uname(&kernel) == 0) printf("kernel\t%s %s\n", kernel.release, kernel.machine);
   printf("landlock\t%d\n", landlock_abi());
   printf("filter\t%s\n", filter_action(SECCOMP_RET_ERRNO) ? "yes" : "no");
   printf("notify\t%s\n", filter_action(SECCOMP_RET_USER_NOTIF) ? "yes" : "no");
+  try_looking();
   try_namespaces("namespaces", PLAN_USERNS);
   if (geteuid() == 0) try_namespaces("namespaces-as-root", 0);
   return 0;

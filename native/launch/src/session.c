@@ -54,14 +54,18 @@ static _Noreturn void end_like(int status) {
 }
 
 /* Waits until init has gone, and with it everything inside. */
-static void gone(struct session *session) {
+static void gone(struct session *session, bool ended) {
   close(session->control);
   if (session->gate >= 0) close(session->gate);
+  if (session->alive >= 0) {
+    bare_gone(session, ended);
+    return;
+  }
   while (waitpid(session->init, NULL, 0) < 0 && errno == EINTR) continue;
 }
 
 static _Noreturn void refuse(struct session *session, const char *step, const char *what) {
-  gone(session);
+  gone(session, false);
   errno = 0;
   fail(step, what);
 }
@@ -135,12 +139,12 @@ _Noreturn void session_follow(struct session *session) {
   struct attempt inside[ATTEMPTS] = {0};
   const pid_t agent = agent_ready(session, inside);
   if (agent == 0) {
-    gone(session);
+    gone(session, false);
     _exit(125); /* what failed has said so itself */
   }
   await_supervisor(session);
   if (session->observe >= 0 && selftest_is_blind(session->targets, inside)) refuse(session, "observe", "it cannot read what programs ask of it");
-  const bool checked = agent_checked(agent, session->plan->flags);
+  const bool checked = agent_checked(agent, session->plan);
   const bool held = (session->plan->flags & PLAN_SELFTEST) == 0 || selftest_judge(session->targets, inside, session->outside);
   if (!checked || !held) refuse(session, "self-test", "the boundary let something through");
   report("started\t%d", agent);
@@ -159,7 +163,7 @@ _Noreturn void session_follow(struct session *session) {
       struct message message;
       const ssize_t n = recv(session->control, &message, sizeof message, MSG_DONTWAIT);
       if (n == (ssize_t)sizeof message && message.kind == MESSAGE_ENDED) {
-        gone(session);
+        gone(session, true);
         end_like(message.value);
       } else if (n == (ssize_t)sizeof message && message.kind == MESSAGE_STOPPED) {
         stop_too(session, agent, continued, message.nanoseconds);

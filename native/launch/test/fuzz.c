@@ -68,6 +68,10 @@ static void make(struct buffer *plan) {
   if (roll(20) > 0) record(plan, 2, one, 4);
   if (roll(20) > 0) record(plan, 3, "/tmp", 5);
   if (roll(20) > 0) record(plan, 4, "sh", 3);
+  for (uint32_t n = roll(3); n > 0; n--) {
+    const unsigned char number[] = {(unsigned char)roll(4), (unsigned char)(roll(8) == 0), 0, 0};
+    record(plan, roll(2) == 0 ? 12 : 15, number, roll(8) == 0 ? roll(5) : 4);
+  }
   if (roll(20) > 0) record(plan, 6, filter, roll(8) == 0 ? roll(64) : 8 * (1 + roll(8)));
   for (uint32_t n = roll(12); n > 0; n--) {
     const char *path = some_path();
@@ -113,6 +117,8 @@ static void judge(const struct plan *plan) {
   for (size_t i = 0; i < plan->rule_count; i++) check(plain(plan->rules[i].path) && plan->rules[i].rights != 0, "a rule");
   for (size_t i = 0; i < plan->listener_count; i++) check(plan->listeners[i].port != 0, "a port");
   for (size_t i = 0; i < plan->route_count; i++) check(plan->routes[i].prefix >= 8 && plan->routes[i].prefix <= 32, "a route");
+  check(plan->tier == TIER_SPACES || (plan->tier == TIER_BARE && plan->names != NULL), "a tier without what it rests on");
+  check((plan->flags & PLAN_READS) == 0 || plan->tier == TIER_BARE, "reads are asked about elsewhere");
   check(plan->names == NULL || plan->names_length > 0, "an empty table");
   check(plan->broker == NULL || plain(plan->broker), "a folder of the broker");
   check(plan->listener_count <= LISTENERS_MAX && plan->route_count <= ROUTES_MAX, "too many listeners or routes");

@@ -38,6 +38,11 @@ void call_fail(struct call *call, int error) { answer(call, error, 0); }
 
 void call_continue(struct call *call) { answer(call, 0, SECCOMP_USER_NOTIF_FLAG_CONTINUE); }
 
+int call_replace(const struct call *call, int number, int fd, bool close_on_exec) {
+  struct seccomp_notif_addfd add = {.id = call->id, .flags = SECCOMP_ADDFD_FLAG_SETFD, .srcfd = (uint32_t)fd, .newfd = (uint32_t)number, .newfd_flags = close_on_exec ? O_CLOEXEC : 0};
+  return ioctl(observe.listener, SECCOMP_IOCTL_NOTIF_ADDFD, &add) < 0 ? errno : 0;
+}
+
 /* Held while a descriptor is the caller's and still this process's too: a program that has just been written cannot be run while somebody has it open for
  * writing, and the caller goes on a moment before it is closed here. Who runs a program waits for that moment (given_settle). To let the caller take the
  * descriptor first and go on later would wake it twice for every open. */
@@ -64,6 +69,7 @@ void call_give(struct call *call, int fd, bool close_on_exec) {
 #define MODE(index) ((mode_t)(uint32_t)call->args[index])
 
 static void dispatch(struct call *call) {
+  if (is_bare() && bare_dispatch(call)) return;
   const uint64_t *a = call->args;
   switch (call->number) {
     case SYS_openat: do_open(call, INT(0), a[1], INT(2), MODE(3)); return;

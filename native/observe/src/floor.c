@@ -29,7 +29,8 @@ static struct job *job;
 static bool is_ready;
 
 static int carry_out(const struct job *j) {
-  umask(j->mask);
+  /* Elsewhere the thread has that of the caller, if anything is made. */
+  if (!is_bare()) umask(j->mask);
   if (j->truncates) return truncate(path_to(j->folder).text, j->length) == 0 ? 0 : -errno;
   const int fd = j->name != NULL ? openat(j->folder, j->name, j->flags, j->mode) : openat(observe.fds, path_to(j->folder).text, j->flags);
   return fd < 0 ? -errno : fd;
@@ -38,7 +39,7 @@ static int carry_out(const struct job *j) {
 static void *work(void *nothing) {
   (void)nothing;
   if (unshare(CLONE_FS) != 0 || fchdir(observe.fds) != 0) fail("observe", "floor");
-  landlock_apply(observe.plan);
+  landlock_apply(observe.plan, LAYER_ALL);
   pthread_mutex_lock(&lock);
   is_ready = true;
   pthread_cond_broadcast(&done);
@@ -55,6 +56,8 @@ static void *work(void *nothing) {
 }
 
 void floor_start(void) {
+  /* Every thread has the session's rules already. */
+  if (is_bare()) return;
   pthread_t thread;
   if (pthread_create(&thread, NULL, work, NULL) != 0) fail("observe", "thread");
   pthread_mutex_lock(&lock);
@@ -63,6 +66,7 @@ void floor_start(void) {
 }
 
 static int ask(struct job *own) {
+  if (is_bare()) return carry_out(own);
   pthread_mutex_lock(&lock);
   while (job != NULL) pthread_cond_wait(&done, &lock);
   job = own;

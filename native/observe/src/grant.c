@@ -223,6 +223,8 @@ static void refresh(uint32_t id) {
 }
 
 static int widen(struct grant *grant) {
+  /* It would take a mount, and rights that every process of the session has given up. */
+  if (is_bare()) return EOPNOTSUPP;
   if (is_never(grant->path, grant->length)) return EPERM;
   if (with_id(grant->id) != NULL) return EEXIST;
   if (count == GRANTS_MAX) return ENOSPC;

@@ -24,7 +24,8 @@ struct observe observe = {.listener = -1, .blank = -1};
 #define THREADS_MAX 4
 /* The launcher has closed what it was started with, and opened a few sockets since. */
 #define LAUNCHER_FDS 64
-/* In `ready`: masks are laid over names that are made. */
+/* In `ready`: unix sockets are told apart; masks are laid over names that are made. */
+#define FACT_SOCKETS 1u
 #define FACT_MASKS 4u
 
 bool observe_hand(int hand, const int *descriptors, size_t count) {
@@ -65,7 +66,7 @@ static size_t take(int hand, int descriptors[HANDED_MOST]) {
 /* Away from the terminal, its signals and the streams, whose ends others wait for; with nothing that the launcher has open but what is named. */
 static void stand_apart(int life, int hand) {
   for (int fd = 3; fd < LAUNCHER_FDS; fd++)
-    if (fd != life && fd != hand && fd != OBSERVE_CHANNEL && fd != report_fd) close(fd);
+    if (fd != life && fd != hand && fd != OBSERVE_CHANNEL && fd != report_fd && !(fd == PLAN_CHANNEL && is_bare())) close(fd);
   if (setsid() < 0) fail("observe", "setsid");
   const int null = open("/dev/null", O_RDWR | O_CLOEXEC);
   for (int fd = 0; fd < 3; fd++)
@@ -123,19 +124,17 @@ static void start_threads(void) {
   }
 }
 
-_Noreturn void observe_run(const struct plan *plan, int life, int hand) {
+static void read_names(const struct plan *plan) {
   observe.plan = plan;
-  stand_apart(life, hand);
   open_proc();
   const char *wrong = names_parse(plan->names, plan->names_length, &observe.names);
-  if (wrong != NULL) {
-    errno = 0;
-    fail("names", wrong);
-  }
-  int handed[HANDED_MOST], listener[HANDED_MOST];
-  const size_t count = take(hand, handed);
-  if (count < HANDED_MOST - 1) _exit(125);
-  enter(handed, count);
+  if (wrong == NULL) return;
+  errno = 0;
+  fail("names", wrong);
+}
+
+static _Noreturn void answer_calls(int life, int hand, uint32_t facts) {
+  int listener[HANDED_MOST];
   names_disk_at(observe.root, &observe.disk);
   if (take(hand, listener) != 1) _exit(125);
   close(hand);
@@ -145,16 +144,40 @@ _Noreturn void observe_run(const struct plan *plan, int life, int hand) {
   floor_start();
   pointers_start();
   grants_start();
-  channel_ready(FACT_MASKS);
+  channel_ready(facts);
   start_threads();
   close(report_fd);
   report_fd = -1;
   if (send(life, "r", 1, MSG_NOSIGNAL) != 1) _exit(125);
-  struct pollfd polled[] = {{.fd = life, .events = POLLIN}, {.fd = OBSERVE_CHANNEL, .events = POLLIN}};
+  struct pollfd polled[] = {{.fd = life, .events = POLLIN}, {.fd = OBSERVE_CHANNEL, .events = POLLIN}, {.fd = is_bare() ? PLAN_CHANNEL : -1, .events = POLLIN}};
   for (;;) {
-    if (poll(polled, 2, -1) < 0) continue;
+    if (poll(polled, 3, -1) < 0) continue;
     /* With this process go the listener and all who wait on it; the launcher ends what is inside. */
     if (polled[0].revents != 0) _exit(0);
     if (polled[1].revents != 0 && !channel_read()) _exit(0);
+    if (polled[2].revents != 0 && !sockets_drain()) _exit(0);
   }
+}
+
+_Noreturn void observe_run(const struct plan *plan, int life, int hand) {
+  stand_apart(life, hand);
+  read_names(plan);
+  int handed[HANDED_MOST];
+  const size_t count = take(hand, handed);
+  if (count < HANDED_MOST - 1) _exit(125);
+  enter(handed, count);
+  answer_calls(life, hand, FACT_MASKS);
+}
+
+_Noreturn void observe_bare(const struct plan *plan, int life, int hand, pid_t first) {
+  observe.first = first;
+  bare_begin();
+  stand_apart(life, hand);
+  read_names(plan);
+  observe.root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+  if (observe.root < 0) fail("observe", "/");
+  bare_settle();
+  rights_settle();
+  if (prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) != 0) fail("observe", "dumpable");
+  answer_calls(life, hand, FACT_SOCKETS);
 }

@@ -75,8 +75,10 @@ static int may_move(const struct call *call, const struct place *from, const str
   const enum rule_kind kind = kind_of(s);
   /* As Landlock: a device is made nowhere, by no name. */
   if (!from->has_slash && (S_ISCHR(s->st_mode) || S_ISBLK(s->st_mode)) && is_writable(from->path, from->path_length) && is_writable(to->path, to->path_length)) return EACCES;
+  if (kind == IS_FOLDER && bare_is_held(s)) return EBUSY;
   const struct rule source = rule_of(from, kind);
   *target = rule_of(to, kind);
+  if (kind == IS_FOLDER && bare_is_above(from->path, from->path_length)) return refused(call, CALL_RENAME_FROM, &source, from);
   if (source.outcome == RULE_REFUSE || source.outcome == RULE_MEDIATE) return refused(call, CALL_RENAME_FROM, &source, from);
   if (source.outcome == RULE_MASK && target->outcome != RULE_MASK) return refused(call, CALL_RENAME_FROM, &source, from);
   if (target->outcome == RULE_REFUSE) return refused(call, CALL_RENAME_TO, target, to);

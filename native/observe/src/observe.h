@@ -24,6 +24,8 @@ enum { HANDED_MOUNTS, HANDED_NETWORK, HANDED_BLANK, HANDED_USERS, HANDED_MOST };
 /* Becomes the supervisor. `life`: to the launcher, who hears one byte when the calls are answered, and whose end is this process's. `hand`: descriptors come
  * from init, then the listener from the agent. */
 _Noreturn void observe_run(const struct plan *plan, int life, int hand);
+/* The same in a session without namespaces, whose first process is a child of this one. */
+_Noreturn void observe_bare(const struct plan *plan, int life, int hand, pid_t first);
 
 /* In init and in the agent: hands descriptors over to the supervisor. */
 bool observe_hand(int hand, const int *descriptors, size_t count);
@@ -38,6 +40,7 @@ struct observe {
   int fds;  /* the folder in it that has this process's descriptors: what a descriptor stands for has a path there */
   int root; /* the session's root folder */
   int blank;
+  pid_t first; /* where there are no namespaces, the session's first process; else 0 */
 };
 extern struct observe observe;
 
@@ -57,6 +60,8 @@ bool call_waits(const struct call *call);
 void call_fail(struct call *call, int error); /* 0: the call returns 0 */
 /* The kernel carries it out, whatever its arguments are by then: only where nothing is decided. */
 void call_continue(struct call *call);
+/* Puts another descriptor in the place of one of the caller's. 0 or an errno; the call waits on. */
+int call_replace(const struct call *call, int number, int fd, bool close_on_exec);
 /* Gives the caller a descriptor and closes it here. */
 void call_give(struct call *call, int fd, bool close_on_exec);
 /* Whether a signal that its program handles has come for the caller: it would have broken off a call that waits. */
@@ -119,7 +124,7 @@ void path_split_last(const char *path, const char **name, size_t *length);
 
 /* --- rule.c: what the table says of a place ---------------------------------------------------------------------- */
 
-enum rule_call { CALL_OPEN = 1, CALL_FOLDER, CALL_NODE, CALL_LINK, CALL_HARD_LINK, CALL_RENAME_TO, CALL_RENAME_FROM, CALL_UNLINK, CALL_TRUNCATE, CALL_RMDIR, CALL_MODE, CALL_TIMES };
+enum rule_call { CALL_OPEN = 1, CALL_FOLDER, CALL_NODE, CALL_LINK, CALL_HARD_LINK, CALL_RENAME_TO, CALL_RENAME_FROM, CALL_UNLINK, CALL_TRUNCATE, CALL_RMDIR, CALL_MODE, CALL_TIMES, CALL_OWNER, CALL_ATTRIBUTE, CALL_CONNECT, CALL_BIND };
 enum rule_kind { IS_FILE, IS_FOLDER, IS_LINK, IS_OTHER };
 
 /* An index of a mask, not of a leaf; the id of a grant. */
@@ -146,6 +151,8 @@ int rule_git_dir(const struct call *call, const struct place *place, enum rule_c
 bool is_writable(const char *path, size_t length);
 /* The same of a place, which may be granted. */
 bool may_change(const struct place *place);
+/* The length of the innermost such folder's path, 0: there is none. */
+size_t writable_root(const char *path, size_t length);
 
 /* Everything that changes names holds this: shared; alone what moves folders. */
 void names_lock(bool alone);
@@ -233,6 +240,8 @@ void grant_lift(const struct place *place, const struct names_answer *answer, en
 
 void do_open(struct call *call, int dirfd, uint64_t path, int flags, mode_t mode);
 void do_truncate(struct call *call, uint64_t path, int64_t length);
+/* The terminal of the caller, as O_PATH: /dev/tty means that of who opens it. */
+int own_terminal(const struct call *call, int *object);
 void do_mkdir(struct call *call, int dirfd, uint64_t path, mode_t mode);
 void do_mknod(struct call *call, int dirfd, uint64_t path, mode_t mode, dev_t device);
 void do_symlink(struct call *call, uint64_t target, int dirfd, uint64_t path);
@@ -252,6 +261,43 @@ int floor_open(int folder, const char *name, int flags, mode_t mode, mode_t mask
 int floor_truncate(int object, int64_t length);
 /* Opens the pipe that `object` stands for once somebody reads from it, and answers the call then; both are taken over. */
 void floor_wait(struct call *call, int object, int flags);
+
+/* --- bare.c: what mounts and namespaces do elsewhere ---------------------------------------------------------------- */
+
+/* True: it has answered, or will. */
+bool bare_dispatch(struct call *call);
+/* Whether a path in a writable folder is hidden, or may only be read; whether one that is lies below it. Landlock takes nothing away again. */
+bool bare_guards(const char *path, size_t length);
+bool bare_is_above(const char *path, size_t length);
+/* Whether it is hidden. */
+bool bare_hides(const char *path, size_t length);
+/* Where the session has a folder of its own in the place of one that others use too. Takes `folder` over; returns it or the other. */
+int bare_folder(int folder);
+/* Whether what stands outside of the writable folders may be opened: a terminal of the session's, a file about its own processes. 0 or an errno. */
+int bare_may_open(int object);
+/* A new terminal is the session's. */
+void bare_opened(int fd);
+bool is_bare(void);
+/* A folder that cannot be renamed or removed. */
+bool bare_is_held(const struct stat *s);
+/* In the supervisor: before it leaves its streams, and once it has the session's root. */
+void bare_begin(void);
+void bare_settle(void);
+
+/* --- read.c, remove.c, metadata.c, target.c, sockets.c: calls that are asked only there -------------------------------------- */
+
+/* Opens to read: `path` as it was read from the caller. */
+void do_read(struct call *call, int dirfd, const char *path, int flags);
+void do_remove(struct call *call, int dirfd, uint64_t path, int flags);
+bool metadata_dispatch(struct call *call);
+bool target_dispatch(struct call *call);
+bool socket_dispatch(struct call *call);
+/* A socket that stands at the start and may be connected to; `is_door`: the front speaks there itself. */
+void sockets_grant(const struct stat *s, bool is_door);
+/* A path that means the door, whatever lies there. */
+void sockets_door(const char *path);
+/* Takes what the front answers on the channel of descriptors; false when it has gone. */
+bool sockets_drain(void);
 
 /* --- mediate.c ----------------------------------------------------------------------------------------------------- */
 

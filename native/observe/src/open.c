@@ -76,6 +76,11 @@ static void open_object(struct call *call, int object, int flags) {
     close(object);
     return call_fail(call, EACCES);
   }
+  const int closed = bare_may_open(object);
+  if (closed != 0) {
+    close(object);
+    return call_fail(call, closed);
+  }
   int fd;
   if (grant != 0 || is_session_proc(object)) {
     /* What lies there asks who opens it: the floor's thread would be a stranger to the program, this one is what it is. */
@@ -87,11 +92,11 @@ static void open_object(struct call *call, int object, int flags) {
   if (fd == -ENXIO && S_ISFIFO(s.st_mode) && (flags & O_NONBLOCK) == 0) return floor_wait(call, object, wanted);
   close(object);
   if (fd < 0) return call_fail(call, -fd);
+  bare_opened(fd);
   give_waiting(call, fd, flags);
 }
 
-/* The terminal of the caller: /dev/tty means that of who opens it. */
-static int own_terminal(const struct call *call, int *object) {
+int own_terminal(const struct call *call, int *object) {
   char path[32], text[512];
   snprintf(path, sizeof path, "%d/stat", call->pid);
   const int fd = openat(observe.proc, path, O_RDONLY | O_CLOEXEC);
@@ -301,6 +306,7 @@ void do_open(struct call *call, int dirfd, uint64_t path, int flags, mode_t mode
                                                                                                                                       : 0;
   if (flaw != 0) return call_fail(call, flaw);
   int error = caller_text(call, path, text);
+  if (error == 0 && (flags & (O_ACCMODE | O_CREAT | O_TRUNC | TMPFILE)) == 0) return do_read(call, dirfd, text, flags);
   if (error == 0) error = caller_umask(call);
   if (error != 0) return call_fail(call, error);
   if ((flags & TMPFILE) != 0) return open_unnamed(call, dirfd, text, flags, mode);

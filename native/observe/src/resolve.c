@@ -129,9 +129,11 @@ int object_walk(const struct call *call, int from, const char *path, bool follow
     close(step);
     if (error != 0) break;
     if (jumps) {
-      const int target = openat(at, name, O_PATH | O_CLOEXEC);
+      /* What this process has open, and those that hold the session with it, is none of the caller's. */
+      error = bare_may_open(at);
+      const int target = error == 0 ? openat(at, name, O_PATH | O_CLOEXEC) : -1;
       if (target < 0) {
-        error = errno;
+        if (error == 0) error = errno;
         break;
       }
       close(at);
@@ -163,8 +165,10 @@ static int walk(const struct call *call, int from, const char *path, uint64_t fl
   *magic = false;
   struct k_open_how how = {.flags = flags | O_PATH | O_CLOEXEC, .resolve = K_RESOLVE_NO_MAGICLINKS};
   *fd = (int)syscall(NR_OPENAT2, from, path, &how, sizeof how);
-  if (*fd >= 0) return 0;
-  if (errno != ELOOP && errno != ENOENT) return errno;
+  if (*fd >= 0 && !(is_bare() && is_on_proc(*fd))) return 0;
+  /* Where this thread has a /proc in common with the caller, links that mean "who asks" led it to itself. */
+  if (*fd >= 0) close(*fd);
+  else if (errno != ELOOP && errno != ENOENT) return errno;
   const int error = object_walk(call, from, path, follow, fd, magic);
   struct stat s;
   if (error == 0 && (flags & O_DIRECTORY) != 0 && (fstat(*fd, &s) != 0 || !S_ISDIR(s.st_mode))) {
@@ -213,6 +217,7 @@ static int find_from(const struct call *call, int from, struct place *place) {
       return error;
     }
   }
+  place->folder = bare_folder(place->folder);
   const int error = path_of(place->folder, place->path, PATH_MAX, &length);
   if (error != 0) {
     place_close(place);

@@ -16,15 +16,16 @@ static int set(uint32_t effective, uint32_t permitted) {
   return (int)syscall(SYS_capset, &header, sets);
 }
 
-#define HELD (BIT(CAP_SYS_PTRACE) | BIT(CAP_SYS_ADMIN))
+/* Nothing but root's reading of callers where there is no user namespace whose capabilities these would be. */
+static uint32_t held(void) { return !is_bare() ? BIT(CAP_SYS_PTRACE) | BIT(CAP_SYS_ADMIN) : geteuid() == 0 ? BIT(CAP_SYS_PTRACE) : 0; }
 
 void rights_settle(void) {
-  if (set(0, HELD) != 0) fail("observe", "capset");
+  if (set(0, held()) != 0) fail("observe", "capset");
 }
 
-void rights_raise(enum right right) { (void)set(right == RIGHT_MOUNT ? BIT(CAP_SYS_ADMIN) : BIT(CAP_SYS_PTRACE), HELD); }
+void rights_raise(enum right right) { (void)set(right == RIGHT_MOUNT ? BIT(CAP_SYS_ADMIN) : BIT(CAP_SYS_PTRACE), held()); }
 
 /* Going on with a right that nobody counts on would be worse than ending. */
 void rights_lower(void) {
-  if (set(0, HELD) != 0) _exit(125);
+  if (set(0, held()) != 0) _exit(125);
 }

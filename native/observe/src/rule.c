@@ -31,6 +31,10 @@ struct rule rule_of(const struct place *place, enum rule_kind kind) {
     rule.outcome = RULE_REFUSE;
     return rule;
   }
+  if (bare_guards(place->path, place->path_length)) {
+    rule.outcome = RULE_REFUSE;
+    return rule;
+  }
   /* No file can be called so: the kernel says that. */
   if (place->name_length > NAME_MAX) return rule;
   struct names_answer answer;
@@ -43,7 +47,8 @@ struct rule rule_of(const struct place *place, enum rule_kind kind) {
     /* Through a link here a protected name would be made under another path. */
     rule.outcome = RULE_REFUSE;
   } else if (answer.mask != NAMES_NONE) {
-    rule.outcome = RULE_MASK;
+    /* Where no mount can mask it, it is not made. */
+    rule.outcome = is_bare() ? RULE_REFUSE : RULE_MASK;
     rule.index = answer.mask | RULE_IS_MASK;
   } else if (answer.leaf != NAMES_NONE && !is_pointer_folder(&answer, kind)) {
     rule.outcome = answer.treatment == NAMES_MEDIATE ? RULE_MEDIATE : RULE_RECORD;
@@ -67,16 +72,19 @@ int rule_git_dir(const struct call *call, const struct place *place, enum rule_c
   return EACCES;
 }
 
-/* The plan's rules of Landlock say where files may be made: the mounts have the same borders. */
-bool is_writable(const char *path, size_t length) {
+/* The plan's rules of Landlock say where files may be made: elsewhere the mounts have the same borders. */
+size_t writable_root(const char *path, size_t length) {
   const struct plan *plan = observe.plan;
   const uint64_t make_file = 1u << 8;
+  size_t longest = 0;
   for (size_t i = 0; i < plan->rule_count; i++) {
     const char *root = plan->rules[i].path;
     const size_t n = strlen(root);
-    if ((plan->rules[i].rights & make_file) != 0 && length > n && memcmp(path, root, n) == 0 && path[n] == '/') return true;
+    if ((plan->rules[i].rights & make_file) != 0 && n > longest && length > n && memcmp(path, root, n) == 0 && path[n] == '/') longest = n;
   }
-  return false;
+  return longest;
 }
+
+bool is_writable(const char *path, size_t length) { return writable_root(path, length) > 0; }
 
 bool may_change(const struct place *place) { return place->grant != 0 || is_writable(place->path, place->path_length); }

@@ -1,4 +1,5 @@
 import { basename, join } from 'node:path';
+import type { PlanTier } from '@nd7/confine';
 import type { Ruleset } from '@nd7/policy';
 import type { Command } from 'commander';
 import { CliError, type Io } from '../cli/io.js';
@@ -29,8 +30,8 @@ export function register(program: Command, io: Io): void {
     .option('--profile <name>', 'the rules: default, offline or review, in place of what your policy extends')
     .option(
       '--tier <tier>',
-      'the kind of boundary; T1 (namespaces, mounts, Landlock, call filter) is what there is',
-      'T1',
+      'the kind of boundary: T1 (namespaces, mounts, Landlock, call filter), T2 (no namespaces and mounts), or auto: the strongest here that the rules take',
+      'auto',
     )
     .option(
       '--agent <name>',
@@ -67,8 +68,7 @@ JSON object on stderr.`,
 }
 
 async function run(command: string[], options: RunOptions, io: Io): Promise<void> {
-  if (options.tier !== 'T1')
-    throw new CliError(2, `there is no tier ${options.tier} yet`, 'Leave --tier out, or say --tier T1.');
+  const tier = tierOf(options.tier);
   const [{ runSession, endAs }, { summary }, { rulesetFor }, { projectOf }, { grantedSummary }, { notify }] =
     await Promise.all([
       import('../confine/run-session.js'),
@@ -104,6 +104,7 @@ async function run(command: string[], options: RunOptions, io: Io): Promise<void
   const attachment = found && (await attached(command, found, ruleset, io, options.broker));
   for (const text of attachment?.notes ?? []) io.err(`nd7: ${safeLine(text)}`);
   const ended = await runSession({
+    tier,
     ruleset,
     policies,
     argv: command,
@@ -142,6 +143,16 @@ function requiredBut({ required }: Ruleset, without: readonly string[]): Ruleset
       throw new CliError(2, `the team’s policy requires "${name}"`, 'Nobody at this machine can do without it.');
   }
   return required.filter(({ property }) => !without.includes(property));
+}
+
+/** Throws `CliError` for what is no tier here. */
+export function tierOf(said: string): PlanTier | 'auto' {
+  if (said === 'T1' || said === 'T2' || said === 'auto') return said;
+  throw new CliError(
+    2,
+    said === 'T3' ? 'tier T3 (Landlock alone) is not there' : `there is no tier "${said}"`,
+    'Leave --tier out, or say T1, T2 or auto.',
+  );
 }
 
 const AGENTS: readonly AgentName[] = ['claude-code', 'codex'];

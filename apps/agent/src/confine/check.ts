@@ -1,7 +1,7 @@
-import { findLauncher, namespaceRefusal, probeKernel } from '@nd7/confine';
+import { findLauncher, namespaceRefusal, probeKernel, tiersOf } from '@nd7/confine';
 import type { Check } from '../recorder/checks.js';
 
-/** Whether `nd7 run` can confine here: each step of tier T1 is tried. A note where it cannot: recording does not rest on it. */
+/** Whether `nd7 run` can confine here: each step of its tiers is tried. A note where it cannot: recording does not rest on it. */
 export async function boundary(): Promise<Check> {
   const name = 'boundary';
   if (process.platform === 'darwin')
@@ -15,16 +15,19 @@ export async function boundary(): Promise<Check> {
   const launcher = await findLauncher();
   if ('problem' in launcher) return { name, state: 'note', text: `nd7 run cannot confine: ${launcher.problem}` };
   const facts = probeKernel(launcher.path);
-  const works = facts.namespaces === 'ok' || facts.namespacesAsRoot === 'ok';
-  if (works && facts.landlock > 0)
-    return {
-      name,
-      state: 'ok',
-      text: `nd7 run confines in tier T1 (Linux ${facts.kernel}, Landlock ${facts.landlock})`,
-    };
-  const missing = works ? 'the kernel has no Landlock' : `namespaces are refused (${facts.namespaces})`;
-  const next = works
-    ? 'a kernel of 5.13 or later with landlock in its list of security modules (lsm=…)'
-    : namespaceRefusal();
-  return { name, state: 'note', text: `nd7 run cannot confine: ${missing}`, ...(next === undefined ? {} : { next }) };
+  const { given, refused } = tiersOf(facts);
+  const kernel = `Linux ${facts.kernel}, Landlock ${facts.landlock}`;
+  const not = refused.map(({ tier, why }) => `${tier}: ${why}`).join('; ');
+  const next =
+    facts.landlock === 0
+      ? 'a kernel of 5.13 or later with landlock in its list of security modules (lsm=…)'
+      : given.includes('T1')
+        ? undefined
+        : namespaceRefusal();
+  const mend = next === undefined ? {} : { next };
+  const [strongest] = given;
+  if (strongest === undefined) return { name, state: 'note', text: `nd7 run cannot confine: ${not}`, ...mend };
+  const also = given.length > 1 ? `, and in ${given.slice(1).join(', ')} where it is asked for` : '';
+  const text = `nd7 run confines in tier ${strongest}${also} (${kernel})${not === '' ? '' : `; not in ${not}`}`;
+  return { name, state: strongest === 'T1' ? 'ok' : 'note', text, ...mend };
 }

@@ -1,7 +1,7 @@
 import { connect, type Socket } from 'node:net';
 import { chmodSync, copyFileSync, linkSync, realpathSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import type { Shown } from '@nd7/confine';
+import type { PlanTier, Shown } from '@nd7/confine';
 import { processFacts, socketAddress, type Peer } from '@nd7/kernel';
 import type { Ruleset } from '@nd7/policy';
 import { askRecorder, socketOf } from '../recorder/client.js';
@@ -75,8 +75,9 @@ export class Door {
     private readonly record: RunRecord,
     private readonly recording: Ruleset['recording'],
     private readonly isAttached: boolean,
-    /** What of nd7's home is shown inside. */
-    readonly shows: readonly Shown[],
+    /** What of nd7's home is shown inside: the folder, by its real path, and the shim. */
+    private readonly source: string,
+    private readonly shim: string | undefined,
   ) {}
 
   /** Makes the folder, the socket in it, and the rules of a shim that nobody answers. What an attached agent needs is laid beside. Throws what went wrong. */
@@ -95,12 +96,7 @@ export class Door {
       const source = realpathSync(folder.path);
       const shim = 'path' in installed ? realpathSync(installed.path) : undefined;
       if (shim !== undefined) layAsk(shim, join(folder.path, ASK));
-      const door = new Door(home, folder, record, recording, attachment?.agent === 'claude-code', [
-        { path: DOOR, source },
-        // Where a registration in the user's own settings looks for them.
-        { path: dirname(source), source },
-        ...(shim === undefined ? [] : [{ path: shim, source: shim }]),
-      ]);
+      const door = new Door(home, folder, record, recording, attachment?.agent === 'claude-code', source, shim);
       door.#server = await listen({ folder: folder.path, name: 'hook' }, (request, peer, gone) =>
         door.#answer(request, peer, gone),
       );
@@ -126,9 +122,47 @@ export class Door {
     return realpathSync(this.folder.path);
   }
 
+  /** Where its folder is inside: without a mount view nothing has another place. */
+  placeIn(tier: PlanTier): string {
+    return tier === 'T1' ? DOOR : this.source;
+  }
+
+  /** Lays an agent's settings again, without the variables that name something in the folder as T1 shows it: the stub of its shell. */
+  forget(files: Readonly<Record<string, string>>): void {
+    for (const [name, text] of Object.entries(files)) {
+      const settings = JSON.parse(text) as { env?: Record<string, string> };
+      const kept = Object.entries(settings.env ?? {}).filter(([, value]) => !value.startsWith(`${DOOR}/`));
+      const now = JSON.stringify({ ...settings, env: Object.fromEntries(kept) });
+      writeFileSync(join(this.source, name), now, { mode: 0o600 });
+    }
+  }
+
+  /** Where it is connected to without namespaces: by the shim of this session, and by a registration that looks for the recorder. */
+  get bare(): { socket: string; paths: readonly string[] } {
+    const socket = join(this.source, 'hook');
+    return { socket, paths: [socket, join(dirname(this.source), 'hook')] };
+  }
+
   /** Variables that name the door inside. */
-  get variables(): Record<string, string> {
-    return { ND7_SOCKET: `${DOOR}/hook` };
+  variablesIn(tier: PlanTier): Record<string, string> {
+    return { ND7_SOCKET: join(this.placeIn(tier), 'hook') };
+  }
+
+  /** What of nd7's home is shown inside. */
+  showsIn(tier: PlanTier): readonly Shown[] {
+    const { source, shim } = this;
+    return [
+      { path: this.placeIn(tier), source },
+      // Where a registration in the user's own settings looks for them.
+      ...(tier === 'T1' ? [{ path: dirname(source), source }] : []),
+      ...(shim === undefined ? [] : [{ path: shim, source: shim }]),
+    ];
+  }
+
+  /** Without namespaces the session's supervisor opens the door, and says for whom. */
+  opened(socket: Socket, pid: number): void {
+    if (this.#server === undefined) socket.destroy();
+    else this.#server.take(socket, { pid, uid: process.geteuid?.() ?? 0, gid: process.getegid?.() ?? 0 });
   }
 
   /** From now on those are heard that stand below the session's first process; nobody was before. */

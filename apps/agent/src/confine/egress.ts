@@ -42,6 +42,11 @@ export interface WayOutInput {
   record(decision: EgressDecision): Promise<void>;
   /** The rules of the moment, asked for each request. Absent: those of the ruleset. */
   rules?: () => NetworkRules;
+  /**
+   * Ports of listeners on this machine's own loopback, for where the session has none of its own (`listenersOf` says how many): granted ports are then
+   * reached without one, and programs that know of no proxy are not.
+   */
+  own?: readonly number[] | undefined;
   /** Replaced where a test stands in for the internet. */
   internet?: Pick<EgressOptions, 'resolve' | 'connect' | 'tls'>;
 }
@@ -57,12 +62,13 @@ interface Served {
  * told and recorded. Throws `CliError` where two credentials are meant for one host.
  */
 export function wayOut(input: WayOutInput): WayOut {
-  const { ruleset, environment, record, rules = () => ruleset.network } = input;
+  const { ruleset, environment, record, own, rules = () => ruleset.network } = input;
   const { network } = ruleset;
   const endpoints = network.credentials
     .filter(({ way }) => way === 'endpoint')
-    .map((credential, i) => ({ credential, port: PROXY_PORT + 1 + i }));
-  const taken = [PROXY_PORT, ...endpoints.map(({ port }) => port)];
+    .map((credential, i) => ({ credential, port: own?.[i + 1] ?? PROXY_PORT + 1 + i }));
+  const proxyPort = own?.[0] ?? PROXY_PORT;
+  const taken = [proxyPort, ...endpoints.map(({ port }) => port)];
   // No proxy is asked for what is on the loopback: a granted port of this machine's is found where it would be outside.
   const loopback = network.loopback
     .flatMap(({ from, to }) => Array.from({ length: Math.min(to - from + 1, MAX_LISTENERS) }, (_, i) => from + i))
@@ -71,26 +77,36 @@ export function wayOut(input: WayOutInput): WayOut {
   const egress = new Egress({ rules, record, ...input.internet });
   const roots = terminated(egress, input);
   const served: Served[] = [
-    onLoopback(PROXY_PORT, (proxy) => egress.serve(proxy)),
+    onLoopback(proxyPort, (proxy) => egress.serve(proxy)),
     ...endpoints.map(({ credential, port }) =>
       onLoopback(port, (listener) =>
         egress.serveEndpoint(listener, credential, () => readSecret(credential.from, environment)),
       ),
     ),
-    ...loopback.map((port) => onLoopback(port, (listener) => egress.serveLoopback(listener, port))),
+    ...(own === undefined ? loopback : []).map((port) =>
+      onLoopback(port, (listener) => egress.serveLoopback(listener, port)),
+    ),
   ];
-  const way = transparentWay(network.hosts, egress.pool, MAX_LISTENERS - served.length - 2);
+  const direct = (own === undefined ? [] : loopback).map((port): Listener => ({
+    kind: 'stream',
+    address: '127.0.0.1',
+    port,
+  }));
+  const way =
+    own === undefined
+      ? transparentWay(network.hosts, egress.pool, MAX_LISTENERS - served.length - 2)
+      : { names: [], connections: [], routes: [] };
   served.push(
     ...way.names.map((at) => ({ at, serve: (opened: Opened) => egress.serveNames(opened) })),
     ...way.connections.map((at) => onStream(at, (listener) => egress.serveTransparent(listener))),
   );
   return {
-    listeners: served.map(({ at }) => at),
+    listeners: [...served.map(({ at }) => at), ...direct],
     routes: way.routes,
-    resolvesNames: true,
+    resolvesNames: own === undefined,
     shows: roots?.shows ?? [],
     environment: {
-      ...proxyVariables(`127.0.0.1:${PROXY_PORT}`),
+      ...proxyVariables(`127.0.0.1:${proxyPort}`),
       ...roots?.environment,
       ...Object.fromEntries([
         ...endpoints.flatMap(({ credential: { endpointVariable }, port }) =>
@@ -119,10 +135,18 @@ function onStream(at: Listener, serve: (listener: Server) => void): Served {
 }
 
 /** Lets the proxy end TLS for the hosts of credentials that are put on so; what programs then have to trust, undefined where there are none. */
-function terminated(egress: Egress, { ruleset, nd7Home, environment }: WayOutInput): Roots | undefined {
+function terminated(egress: Egress, { ruleset, nd7Home, environment, own }: WayOutInput): Roots | undefined {
   const credentials = ruleset.network.credentials.filter(({ way }) => way === 'terminate');
   const hosts = credentials.flatMap((credential) => credential.hosts);
-  if (hosts.length === 0) return undefined;
+  const [first] = credentials;
+  if (first === undefined) return undefined;
+  if (own !== undefined)
+    throw new CliError(
+      2,
+      `the credential "${first.name}" is put on by ending TLS, and tier T2 cannot show programs what they then have to trust`,
+      'Point its client at an endpoint ("way": "endpoint"), take it out of your policy, or use tier T1.',
+      'no-terminate',
+    );
   const [twice] = hosts.filter((host, i) => hosts.indexOf(host) !== i);
   if (twice !== undefined)
     throw new CliError(
@@ -136,6 +160,10 @@ function terminated(egress: Egress, { ruleset, nd7Home, environment }: WayOutInp
     egress.terminate(credential, authority, () => readSecret(credential.from, environment));
   return layRoots(nd7Home, authority.certificate, environment);
 }
+
+/** How many listeners a way out needs, where they are this machine's own: the proxy's, and one for each credential with an endpoint. */
+export const listenersOf = (ruleset: Ruleset): number =>
+  1 + ruleset.network.credentials.filter(({ way }) => way === 'endpoint').length;
 
 /** The names that programs look at, in both spellings; what is inside is reached without the proxy. */
 export function proxyVariables(address: string): Record<string, string> {

@@ -2,14 +2,19 @@ import { constants } from 'node:os';
 import { isatty } from 'node:tty';
 import {
   adviceFor,
+  bareManifest,
   findLauncher,
   launch,
   manifest,
   missing,
   prepare,
   PrepareError,
+  type Doors,
   type Ended,
   type ManifestRow,
+  type PlanTier,
+  type Prepared,
+  type Proof,
   type Shown,
   type Supervised,
 } from '@nd7/confine';
@@ -22,15 +27,18 @@ import { safeLine } from '../show/safe.js';
 import type { Attachment } from './attach.js';
 import { brokered, type Brokered } from './brokered.js';
 import { Door, DOOR } from './door.js';
-import { wayOut, type WayOut } from './egress.js';
+import { listenersOf, wayOut, type WayOut } from './egress.js';
 import { hiddenProgram } from './hidden-program.js';
 import { Ingress } from './ingress.js';
 import { RefusedHosts } from './hosts.js';
 import type { Learning } from './learning.js';
 import { Mediation, type Tally } from './mediate.js';
+import { OwnListeners } from './own-listeners.js';
 import { RunRecord } from './record.js';
 
 export interface RunRequest {
+  /** The kind of boundary; `auto`: the strongest that this machine gives and the policy takes. */
+  tier?: PlanTier | 'auto' | undefined;
   ruleset: Ruleset;
   /** What the ruleset was compiled from; where it is left out, nobody widens the session while it lives. */
   policies?: CompileInput;
@@ -62,7 +70,7 @@ export interface RunRequest {
 
 /** What holds while a session runs. */
 export interface Boundary {
-  tier: 'T1' | 'seatbelt';
+  tier: PlanTier | 'seatbelt';
   /** Landlock's ABI; 0 where there is none. */
   landlock: number;
   rows: ManifestRow[];
@@ -95,17 +103,7 @@ export async function runSession(request: RunRequest): Promise<Ended> {
     const shell = request.attachment?.shell;
     const broker =
       door === undefined || shell === undefined ? undefined : brokered(request.nd7Home, door, shell, request.warn);
-    const way: Way = { userNamespace: true, isObserved: true, broker };
-    const inside: Inside = { record, door, grants };
-    let ended = await attempt(request, launcher.path, inside, way);
-    // Where user namespaces are refused, root makes the others without one.
-    if (!ended.hasRun && ended.failure?.step === 'namespaces' && isRoot()) {
-      way.userNamespace = false;
-      ended = await attempt(request, launcher.path, inside, way);
-    }
-    // Where calls cannot be answered: what that takes from the boundary is in the manifest, and the policy may require it.
-    if (!ended.hasRun && ended.failure?.step === 'observe' && request.learning === undefined)
-      ended = await attempt(request, launcher.path, inside, { ...way, isObserved: false });
+    const ended = await attemptTiers(request, launcher.path, { record, door, grants }, broker);
     if (!ended.hasRun) throw failed(ended);
     const { code, signal, failure } = ended;
     await grants?.close();
@@ -131,6 +129,53 @@ export async function runSession(request: RunRequest): Promise<Ended> {
     await record.close().catch(() => undefined);
     throw error;
   }
+}
+
+/** Steps of the launcher that fail where a system refuses namespaces. */
+const REFUSES_T1 = ['namespaces', 'maps', 'mounts', 'loopback', 'proc'];
+
+/** Tries what the request and the policy take, the strongest first. */
+async function attemptTiers(
+  request: RunRequest,
+  launcher: string,
+  inside: Inside,
+  broker: Brokered | undefined,
+): Promise<Ended & { hasRun: boolean }> {
+  const { tier = 'auto', ruleset } = request;
+  const bare = (): Promise<Ended & { hasRun: boolean }> => {
+    // The broker's zygote is made for the namespaces of T1: commands are the agent's own children here.
+    if (broker !== undefined) inside.door?.forget(request.attachment?.files ?? {});
+    return attempt(request, launcher, inside, {
+      tier: 'T2',
+      userNamespace: false,
+      isObserved: true,
+      broker: undefined,
+    });
+  };
+  if (tier === 'T2') {
+    if (ruleset.weakestTier === 'T1')
+      throw new CliError(
+        2,
+        'your policy takes nothing weaker than tier T1',
+        'Leave --tier out, or change "weakestTier" in the policy that says so: nd7 policy show.',
+        'weak-tier',
+      );
+    return bare();
+  }
+  const way: Way = { tier: 'T1', userNamespace: true, isObserved: true, broker };
+  let ended = await attempt(request, launcher, inside, way);
+  // Where user namespaces are refused, root makes the others without one.
+  if (!ended.hasRun && ended.failure?.step === 'namespaces' && isRoot()) {
+    way.userNamespace = false;
+    ended = await attempt(request, launcher, inside, way);
+  }
+  // To learn takes the stronger one.
+  const mayWeaken = tier === 'auto' && ruleset.weakestTier !== 'T1' && request.learning === undefined;
+  if (!ended.hasRun && mayWeaken && REFUSES_T1.includes(ended.failure?.step ?? '')) return bare();
+  // Where calls cannot be answered: what that takes from the boundary is in the manifest, and the policy may require it.
+  if (!ended.hasRun && ended.failure?.step === 'observe' && request.learning === undefined)
+    ended = await attempt(request, launcher, inside, { ...way, isObserved: false });
+  return ended;
 }
 
 /** The door, and an agent's recorder behind it. Throws `CliError` where the policy requires recording and there can be none. */
@@ -189,6 +234,7 @@ const isRoot = (): boolean => process.geteuid?.() === 0;
 
 /** How a session is started: what some systems do not give. */
 interface Way {
+  tier: PlanTier;
   userNamespace: boolean;
   /** With a supervisor that answers the calls that make names. */
   isObserved: boolean;
@@ -213,9 +259,10 @@ async function attempt(
     grants?.answered(decision);
     return record.note('network', { ...decision }, 'an answer of the proxy', 'decision:egress');
   };
+  const own = way.tier === 'T2' ? await OwnListeners.open(listenersOf(ruleset)) : undefined;
   const { nd7Home, environment } = request;
   const rules = (): NetworkRules => grants?.network ?? ruleset.network;
-  const out = wayOut({ ruleset, nd7Home, environment, record: answered, rules });
+  const out = wayOut({ ruleset, nd7Home, environment, record: answered, rules, own: own?.ports });
   grants?.reach(out);
   request.learning?.listensOn(out.listeners.flatMap(({ address, port }) => (address === '127.0.0.1' ? [port] : [])));
   const prepared = prepareSession(request, out, door, way);
@@ -233,8 +280,10 @@ async function attempt(
   );
   const front = grants?.beside(mediation) ?? mediation;
   try {
-    refuseMissing(ruleset, manifest(ruleset, prepared.built, [], way.isObserved ? SUPERVISED : undefined));
-    ingress = await Ingress.open(ruleset.network, out.listeners, (reached) =>
+    refuseMissing(ruleset, rowsOf(way, ruleset, prepared, { proofs: [], supervised: SUPERVISED }), `tier ${way.tier}`);
+    // Without a network of its own, a server inside listens where it is reached.
+    const shared = own === undefined ? ruleset.network : { ...ruleset.network, listen: [] };
+    ingress = await Ingress.open(shared, out.listeners, (reached) =>
       record.note('ingress', { ...reached, verdict: 'allow' }, 'that a server inside was reached', 'decision:ingress'),
     );
     // Node makes a pipe non-blocking for all who share it when it first opens it; spawning makes those blocking that it hands on.
@@ -243,12 +292,13 @@ async function attempt(
       front: request.learning?.beside(front) ?? front,
       ...(commands === undefined ? {} : { commands }),
       ...(request.front && { start: request.front.start }),
+      ...(own === undefined ? {} : { doors: { announced: (port) => own.announced(port), opened: opener(door) } }),
       ...(request.stdio === undefined ? {} : { stdio: request.stdio }),
       admit: async ({ landlock, proofs, supervised }) => {
-        const rows = manifest(ruleset, prepared.built, proofs, supervised, way.broker !== undefined);
-        refuseMissing(ruleset, rows);
+        const rows = rowsOf(way, ruleset, prepared, { proofs, supervised, landlock });
+        refuseMissing(ruleset, rows, `tier ${way.tier}`);
         const { shortfalls } = prepared.built;
-        const boundary: Boundary = { tier: 'T1', landlock, rows, shortfalls, session: record.session };
+        const boundary: Boundary = { tier: way.tier, landlock, rows, shortfalls, session: record.session };
         // On the disk before the program runs: nothing that it does can then be without it.
         await record.note('enforcement', recorded(ruleset, boundary), 'what holds');
         door?.admit(session.process.pid);
@@ -260,7 +310,8 @@ async function attempt(
     });
     end = () => session.signal('SIGKILL');
     const release = request.front ? () => undefined : passSignals(session.signal);
-    void session.listeners.then((opened) => out.serve(opened));
+    if (own === undefined) void session.listeners.then((opened) => out.serve(opened));
+    else out.serve(own.served);
     ingress.reach(session.connect);
     try {
       const start = await session.started;
@@ -277,15 +328,35 @@ async function attempt(
   } finally {
     ingress?.close();
     out.close();
+    own?.close();
     prepared.clean();
     if (door?.hasOthers === false) prepared.removeEmptyFolders();
   }
 }
 
 /** What asks is found by its name inside, after all programs that are found outside. */
-function pathInside({ ruleset, environment }: RunRequest): { PATH?: string } {
+function pathInside({ ruleset, environment }: RunRequest, door: string): { PATH?: string } {
   const { PATH: path } = environmentInside(ruleset.environment, environment);
-  return path === undefined ? {} : { PATH: `${path}:${DOOR}` };
+  return path === undefined ? {} : { PATH: `${path}:${door}` };
+}
+
+/** Where there is no door, whoever opens it is cut off. */
+function opener(door: Door | undefined): Doors['opened'] {
+  return (socket, pid) => (door === undefined ? socket.destroy() : door.opened(socket, pid));
+}
+
+interface Found {
+  proofs: readonly Proof[];
+  supervised: Supervised | undefined;
+  landlock?: number;
+}
+
+/** What holds, before and after it was tried; before, with the newest Landlock. */
+function rowsOf(way: Way, ruleset: Ruleset, { built }: Prepared, found: Found): ManifestRow[] {
+  const { proofs, supervised, landlock = Infinity } = found;
+  return 'asked' in built
+    ? bareManifest(ruleset, built, proofs, landlock)
+    : manifest(ruleset, built, proofs, way.isObserved ? supervised : undefined, way.broker !== undefined);
 }
 
 function prepareSession(
@@ -295,20 +366,22 @@ function prepareSession(
   way: Way,
 ): ReturnType<typeof prepare> {
   try {
-    const argv = door === undefined ? request.argv : (request.attachment?.argv ?? request.argv);
+    const said = door === undefined ? request.argv : (request.attachment?.argv ?? request.argv);
+    const place = door?.placeIn(way.tier) ?? DOOR;
+    const argv = said.map((word) => (word.startsWith(`${DOOR}/`) ? place + word.slice(DOOR.length) : word));
     const variables = {
       ...out.environment,
-      ...door?.variables,
+      ...door?.variablesIn(way.tier),
       ...way.broker?.variables,
-      ...(door === undefined ? {} : pathInside(request)),
+      ...(door === undefined ? {} : pathInside(request, place)),
     };
+    const shows = [...(door?.showsIn(way.tier) ?? []), ...out.shows, ...(request.shows ?? [])];
     const { listeners, routes, resolvesNames } = out;
-    const shows = [...(door?.shows ?? []), ...out.shows, ...(request.shows ?? [])];
-    const connects = request.ruleset.network.listen.length > 0;
-    const own = { argv, connects, listeners, routes, resolvesNames, variables, shows };
+    const connects = way.tier === 'T1' && request.ruleset.network.listen.length > 0;
+    const own = { argv, connects, listeners, routes, resolvesNames, variables, shows, door: door?.bare };
     const learns = request.learning !== undefined;
-    const { userNamespace, isObserved, broker } = way;
-    const how = { userNamespace, isObserved, broker: broker?.folder, learns, isRoot: isRoot(), isFront: true };
+    const { tier, userNamespace, isObserved, broker } = way;
+    const how = { tier, userNamespace, isObserved, broker: broker?.folder, learns, isRoot: isRoot(), isFront: true };
     return prepare({ ...request, ...own, ...how });
   } catch (error) {
     if (error instanceof PrepareError) throw new CliError(2, error.message, error.hint, 'no-boundary');

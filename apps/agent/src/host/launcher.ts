@@ -20,6 +20,8 @@ interface Message {
 
 /** A server inside is found so much later. */
 const POLL_MS = 2;
+/** And a connection without a network of the session's own (T2), for as long as it lives. */
+const HEAR_MS = 8;
 
 /** What there is to do with the process that a front has started. */
 export interface Handle {
@@ -43,6 +45,7 @@ export class RemoteLauncher extends EventEmitter {
   #rest = '';
   /** Answers that are to come. */
   #asked = 0;
+  #hears = false;
   #poll: NodeJS.Timeout | undefined;
 
   constructor(
@@ -108,6 +111,12 @@ export class RemoteLauncher extends EventEmitter {
     for (const socket of this.#open) socket.destroy();
   }
 
+  /** From now on it speaks by itself. */
+  hear(): void {
+    this.#hears = true;
+    this.#poll ??= setInterval(() => this.#takeSockets(), HEAR_MS);
+  }
+
   /** As to a child of this process's own: a line of JSON. Whoever says something waits for one answer. */
   send(message: object, done?: (error: Error | null) => void): boolean {
     try {
@@ -130,7 +139,7 @@ export class RemoteLauncher extends EventEmitter {
       for (const line of lines) this.#say(JSON.parse(line) as Message, received.descriptors);
       for (const fd of received.descriptors) closeSync(fd);
     }
-    if (this.#asked === 0) this.#quiet();
+    if (this.#asked === 0 && !this.#hears) this.#quiet();
   }
 
   #receive(): Received | undefined {

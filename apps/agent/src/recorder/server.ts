@@ -15,6 +15,8 @@ export type Answerer = (request: Request, peer: Peer, gone: Promise<void>) => Pr
 
 /** A listening socket of the recorder, or of the front of a confined session. */
 export interface HookServer {
+  /** Hears one whose peer is known already, and is told by who had the kernel's word for it. */
+  take(socket: Socket, peer: Peer): void;
   /** Stops listening, removes the socket, resolves when every answer under way is given. */
   close(): Promise<void>;
 }
@@ -31,11 +33,12 @@ export async function listen(
   rmSync(path, { force: true });
   const address = socketAddress(folder, name);
   const sockets = new Set<Socket>();
-  const server: Server = createServer({ allowHalfOpen: true }, (socket) => {
+  const admit = (socket: Socket, peer?: Peer): void => {
     sockets.add(socket);
     socket.once('close', () => sockets.delete(socket));
-    serve(socket, answer, limit);
-  });
+    serve(socket, answer, limit, peer);
+  };
+  const server: Server = createServer({ allowHalfOpen: true }, (socket) => admit(socket));
   const old = process.umask(0o177);
   const listening = new Promise<void>((resolve, reject) => {
     server.once('error', reject);
@@ -45,6 +48,7 @@ export async function listen(
   await listening;
   chmodSync(path, 0o600);
   return {
+    take: admit,
     close: () =>
       new Promise((resolve) => {
         rmSync(path, { force: true });
@@ -58,10 +62,10 @@ export async function listen(
   };
 }
 
-function serve(socket: Socket, answer: Answerer, limit: number | undefined): void {
+function serve(socket: Socket, answer: Answerer, limit: number | undefined, known?: Peer): void {
   let peer: Peer;
   try {
-    peer = peerOfSocket(socket);
+    peer = known ?? peerOfSocket(socket);
   } catch {
     socket.destroy();
     return;

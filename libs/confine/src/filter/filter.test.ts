@@ -238,6 +238,62 @@ describe.each<Architecture>(['x86_64', 'aarch64'])('the filter for %s', (archite
       );
   });
 
+  it('asks besides, where no mounts and namespaces hold, about what those would', () => {
+    const zero = (name: string, low: number[]): bigint[] => [...low.map(BigInt), 0n, 0n, 0n, 0n, 0n, 0n].slice(0, 6);
+    const bare = (scoped: boolean, asksReads = false) => {
+      const built = callFilter(architecture, { scoped, observed: true, bare: true, asksReads });
+      expect(built.length / 8).toBeLessThan(900);
+      return (name: string, ...low: number[]): string => {
+        const number = allowed.get(name);
+        if (number === undefined) return 'not here';
+        const got = interpret(built, { arch: ARCH[architecture], number, args: zero(name, low) });
+        // The upper half of an argument is nothing to the kernel.
+        const high = zero(name, low).map((value) => value + (7n << 32n));
+        expect([name, interpret(built, { arch: ARCH[architecture], number, args: high })]).toEqual([name, got]);
+        return got;
+      };
+    };
+    const [ask, unscoped, reads] = [bare(true), bare(false), bare(true, true)];
+    for (const name of [
+      'unlink',
+      'unlinkat',
+      'rmdir',
+      'chmod',
+      'fchmod',
+      'fchmodat',
+      'fchmodat2',
+      'lchown',
+      'fchownat',
+    ])
+      expect([name, ask(name)]).toEqual([name, allowed.has(name) ? ASK : 'not here']);
+    for (const name of ['utime', 'utimensat', 'setxattr', 'fremovexattr', 'connect', 'bind', 'listen'])
+      expect([name, ask(name)]).toEqual([name, allowed.has(name) ? ASK : 'not here']);
+    for (const name of ['shmget', 'semop', 'msgget', 'mq_open']) expect([name, ask(name)]).toEqual([name, EPERM]);
+    for (const name of ['setxattrat', 'file_setattr']) expect([name, ask(name)]).toEqual([name, ENOSYS]);
+    // A call that means the caller itself goes on.
+    for (const name of ['prlimit64', 'sched_setaffinity', 'sched_setattr'])
+      expect([ask(name, 0), ask(name, 5)]).toEqual([ALLOW, ASK]);
+    expect([ask('setpriority', 0, 0), ask('setpriority', 0, 9), ask('setpriority', 2, 0)]).toEqual([ALLOW, ASK, EPERM]);
+    expect([ask('ioprio_set', 1, 0), ask('ioprio_set', 1, 9), ask('ioprio_set', 3, 0)]).toEqual([ALLOW, ASK, EPERM]);
+    expect([ask('ioctl', 3, 0x40086602), ask('ioctl', 3, 0x401c5820), ask('ioctl', 3, 0x5412)]).toEqual(
+      Array(3).fill(EPERM),
+    );
+    // Streams alone; netlink and datagrams would reach the machine's own network.
+    expect([ask('socket', 1, 1), ask('socket', 1, 5), ask('socket', 1, 2), ask('socket', 2, 1, 6)]).toEqual([
+      ...[ALLOW, ALLOW, EACCES, ALLOW],
+    ]);
+    expect([ask('socket', 2, 2), ask('socket', 10, 1, 262), ask('socket', 16, 0o2000003)]).toEqual([
+      ...[EACCES, EACCES, EAFNOSUPPORT],
+    ]);
+    // Landlock keeps signals inside, or the supervisor does.
+    for (const name of ['kill', 'tkill', 'tgkill', 'rt_sigqueueinfo', 'rt_tgsigqueueinfo'])
+      expect([ask(name, 7), unscoped(name, 7)]).toEqual([ALLOW, ASK]);
+    expect(unscoped('pidfd_send_signal')).toBe(ENOSYS);
+    expect([ask('openat', 3, 0, 0), reads('openat', 3, 0, 0), reads('openat', 3, 0, 0o10000000)]).toEqual([
+      ...[ALLOW, ASK, ALLOW],
+    ]);
+  });
+
   it('refuses what is known and not listed with EPERM, and all else with ENOSYS', () => {
     for (const number of refused.values())
       expect([number, run(number, Array(6).fill(0n) as bigint[])]).toEqual([number, EPERM]);

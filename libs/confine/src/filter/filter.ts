@@ -1,53 +1,45 @@
-import { assemble, give, keep, load, when, type Code } from './bpf.js';
+import { BARE, BARE_SIGNALS } from './bare.js';
+import { assemble, keep, load, when, type Code } from './bpf.js';
 import { allowedCalls, refusedCalls, type Architecture } from './syscalls.js';
-
-/** Numbers of errno that the filter answers with; the same on both architectures. */
-const ERRNO = { EPERM: 1, EACCES: 13, EBUSY: 16, ENOSYS: 38, EOPNOTSUPP: 95, EAFNOSUPPORT: 97 } as const;
-const ALLOW = give(0x7fff_0000); // SECCOMP_RET_ALLOW
-const ASK = give(0x7fc0_0000); // SECCOMP_RET_USER_NOTIF
-const refuse = (error: keyof typeof ERRNO): Code => give(0x0005_0000 | ERRNO[error]); // SECCOMP_RET_ERRNO
-
-// Offsets into struct seccomp_data; both architectures are little-endian, so the low half of an argument comes first. The kernel's own
-// `int` arguments are what is compared: their upper half is ignored by it too.
-const NUMBER = 0;
-const ARCHITECTURE = 4;
-const argument = (index: number): number => 16 + 8 * index;
-
-const AUDIT_ARCH: Record<Architecture, number> = { x86_64: 0xc000_003e, aarch64: 0xc000_00b7 };
-/** Set in the numbers of the x32 interface, which share the architecture of x86_64. */
-const X32 = 0x4000_0000;
-
-/** CLONE_NEWNS, NEWCGROUP, NEWUTS, NEWIPC, NEWUSER, NEWPID, NEWNET. */
-const NEW_NAMESPACES = 0x0002_0000 | 0x0200_0000 | 0x0400_0000 | 0x0800_0000 | 0x1000_0000 | 0x2000_0000 | 0x4000_0000;
-/** Not in clone(), where these bits are the exit signal. */
-const NEW_TIME = 0x80;
-/** TIOCSTI, TIOCLINUX, TIOCSETD, TIOCCONS. */
-const TERMINAL_INPUT = [0x5412, 0x541c, 0x5423, 0x541d];
-/**
- * Names that ioctl makes, by no call that anybody is asked about: BTRFS_IOC_SNAP_CREATE, SUBVOL_CREATE, SNAP_CREATE_V2, SUBVOL_CREATE_V2,
- * BCH_IOCTL_SUBVOLUME_CREATE. A folder of any content would stand under a protected name.
- */
-const MAKES_NAMES = [0x5000_9401, 0x5000_940e, 0x5000_9417, 0x5000_9418, 0x4020_bc10];
-const MSG_FASTOPEN = 0x2000_0000;
-const PR_SET_MM = 35;
-const PR_SET_PTRACER = 0x5961_6d61;
-const F_SETLEASE = 1024;
-const F_NOTIFY = 1026;
-const [S_IFMT, S_IFCHR, S_IFBLK] = [0o170000, 0o020000, 0o060000];
-/** O_WRONLY, O_RDWR, O_CREAT, O_TRUNC, __O_TMPFILE; O_PATH, with which they mean nothing. The same on both architectures. */
-const OPENS_TO_WRITE = 0o1 | 0o2 | 0o100 | 0o1000 | 0o20000000;
-const O_PATH = 0o10000000;
-const SECCOMP_SET_MODE_FILTER = 1;
-const SECCOMP_FILTER_FLAG_NEW_LISTENER = 8;
-const [AF_UNIX, AF_INET, AF_INET6, AF_NETLINK] = [1, 2, 10, 16];
-const [SOCK_STREAM, SOCK_DGRAM, SOCK_RAW, SOCK_SEQPACKET] = [1, 2, 3, 5];
-const SOCK_CLOEXEC = 0o2000000;
-const SOCK_TYPE = 0xf;
-const IPPROTO_TCP = 6;
-
-/** What is loaded is one of these → `yes`. */
-const oneOf = (values: readonly number[], yes: Code, no: Code): Code =>
-  values.reduceRight((rest, value) => when('equal', value, yes, rest), no);
+import {
+  AF_INET,
+  AF_INET6,
+  AF_NETLINK,
+  AF_UNIX,
+  ALLOW,
+  ARCHITECTURE,
+  ASK,
+  AUDIT_ARCH,
+  ERRNO,
+  F_NOTIFY,
+  F_SETLEASE,
+  IPPROTO_TCP,
+  MAKES_NAMES,
+  MSG_FASTOPEN,
+  NEW_NAMESPACES,
+  NEW_TIME,
+  NUMBER,
+  OPENS_TO_WRITE,
+  O_PATH,
+  PR_SET_MM,
+  PR_SET_PTRACER,
+  SECCOMP_FILTER_FLAG_NEW_LISTENER,
+  SECCOMP_SET_MODE_FILTER,
+  SOCK_CLOEXEC,
+  SOCK_DGRAM,
+  SOCK_RAW,
+  SOCK_SEQPACKET,
+  SOCK_STREAM,
+  SOCK_TYPE,
+  S_IFBLK,
+  S_IFCHR,
+  S_IFMT,
+  TERMINAL_INPUT,
+  X32,
+  argument,
+  oneOf,
+  refuse,
+} from './terms.js';
 
 const withoutBits = (index: number, bits: number, error: keyof typeof ERRNO): Code =>
   load(argument(index), when('hasBits', bits, refuse(error), ALLOW));
@@ -149,6 +141,9 @@ const OBSERVED: Readonly<Record<string, () => Code>> = {
 
 const asksOpen = (flags: number): Code => load(argument(flags), when('hasBits', O_PATH, ALLOW, ASK));
 
+/** What it is asked about besides where something that Landlock cannot hide is read through it. */
+const READS: Readonly<Record<string, () => Code>> = { open: () => asksOpen(1), openat: () => asksOpen(2) };
+
 /** What a supervisor looks at besides where a session learns (`native/observe/src/learn.c`): calls that name what they read, look at or connect to. */
 const LEARNED: Readonly<Record<string, () => Code>> = {
   open: () => asksOpen(1),
@@ -193,22 +188,36 @@ function search(of: readonly Run[]): Code {
   return when('atLeast', (of[middle] as Run).from, search(of.slice(middle)), search(of.slice(0, middle)));
 }
 
+export interface FilterOptions {
+  /** Landlock keeps signals inside (version 6); else those to the own process group are refused, or all of them asked about. */
+  scoped: boolean;
+  /** A supervisor answers what `OBSERVED` says. */
+  observed?: boolean;
+  /** It looks at what `LEARNED` says besides, and decides nothing of it. */
+  learns?: boolean;
+  /** And what `BARE` says: no mounts and namespaces hold. */
+  bare?: boolean;
+  /** And every open. */
+  asksReads?: boolean;
+}
+
 /**
- * The filter of tier T1, as instructions of classic BPF: only calls that are listed pass, some of them only with certain arguments. Known
+ * The filter of a session, as instructions of classic BPF: only calls that are listed pass, some of them only with certain arguments. Known
  * ones that are not listed are EPERM, unknown and newer ones, io_uring and clone3 (whose flags no filter can read) ENOSYS: programs fall
- * back from that. Other architectures and x32 get ENOSYS for everything. `scoped`: Landlock keeps signals inside
- * (version 6); else those to the own process group are refused. `observed`: a supervisor answers what `OBSERVED` says. `learns`: it looks at what
- * `LEARNED` says besides, and decides nothing of it.
+ * back from that. Other architectures and x32 get ENOSYS for everything.
  */
 export function callFilter(
   architecture: Architecture,
-  { scoped, observed = false, learns = false }: { scoped: boolean; observed?: boolean; learns?: boolean },
+  { scoped, observed = false, learns = false, bare = false, asksReads = false }: FilterOptions,
 ): Uint8Array {
   const byArgument = {
     ...BY_ARGUMENT,
     ...(scoped ? {} : { kill: noGroupSignal }),
     ...(observed ? OBSERVED : {}),
     ...(observed && learns ? LEARNED : {}),
+    ...(bare ? BARE : {}),
+    ...(bare && !scoped ? BARE_SIGNALS : {}),
+    ...(asksReads ? READS : {}),
   };
   const calls = search(runs(architecture, byArgument));
   const native = architecture === 'x86_64' ? when('atLeast', X32, refuse('ENOSYS'), calls) : calls;

@@ -16,7 +16,7 @@ export interface Shown {
 }
 
 /** What is laid over one path of the disk. */
-interface Place {
+export interface Place {
   path: string;
   /** What is shown there, where that is not what lies at the path. */
   source?: string;
@@ -112,7 +112,7 @@ export function buildView(
 }
 
 /** What a rule names for writing in the temporary folder: it is not the session's own, though all around it is. */
-function keptInTmp({ reasons, files, tmp, privateTmp }: Ruleset): FileNode[] {
+export function keptInTmp({ reasons, files, tmp, privateTmp }: Ruleset): FileNode[] {
   if (!privateTmp) return [];
   return reasons.filter(
     ({ path, access }) =>
@@ -120,7 +120,7 @@ function keptInTmp({ reasons, files, tmp, privateTmp }: Ruleset): FileNode[] {
   );
 }
 
-function addNode(node: FileNode, ruleset: Ruleset, places: Places, shortfalls: Shortfall[], looks: Looks): void {
+export function addNode(node: FileNode, ruleset: Ruleset, places: Places, shortfalls: Shortfall[], looks: Looks): void {
   if (OWN.some((own) => isWithin(node.path, own))) return;
   const resolved = resolvePath(node.path, looks);
   if (resolved === undefined) {
@@ -141,13 +141,13 @@ function addNode(node: FileNode, ruleset: Ruleset, places: Places, shortfalls: S
 }
 
 /** A masked name that is a link hides what it leads to, unless the session would then stand on nothing. */
-function addHidden(path: string, project: string, places: Places): void {
+export function addHidden(path: string, project: string, places: Places): void {
   const real = resolvePath(path)?.path;
   if (real !== undefined && !isWithin(project, real)) places.add({ path: real, state: 'hidden', exec: false });
 }
 
 /** Places by path, with what each inherits from the nearest above it. */
-class Places {
+export class Places {
   readonly #byPath = new Map<string, Place>();
 
   add(place: Place): void {
@@ -175,6 +175,14 @@ class Places {
     const hidden = [...this.#byPath.values()].filter(({ state }) => state === 'hidden');
     for (const path of hidden.flatMap((place) => aliases.of(place.path)))
       if (!isWithin(project, path)) this.add({ path, state: 'hidden', exec: false });
+  }
+
+  paths(): string[] {
+    return [...this.#byPath.keys()];
+  }
+
+  at(path: string): Place | undefined {
+    return this.#byPath.get(path);
   }
 
   /** The place that decides about a path: its own or the nearest above. */

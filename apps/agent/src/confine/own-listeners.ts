@@ -1,0 +1,72 @@
+import { createServer, Server, type Socket } from 'node:net';
+import { once } from 'node:events';
+
+/** An announcement and its connection come by two ways; this is more than one can be late. */
+const LATE_MS = 2_000;
+/** Announced and never come: a program that gave up. */
+const MOST_ANNOUNCED = 4_096;
+
+/**
+ * Listeners on this machine's own loopback that hear one session only: its supervisor makes the connections, and says before each from which
+ * port it comes. Whoever else connects is cut off unheard. No token is needed that programs would have to know, and could leak.
+ */
+export class OwnListeners {
+  readonly #listening: Server[] = [];
+  readonly #ports: number[] = [];
+  readonly #announced = new Set<number>();
+  readonly #waiting = new Map<number, () => void>();
+  /** What is served, in the order of `ports`. */
+  readonly served: Server[] = [];
+
+  static async open(count: number): Promise<OwnListeners> {
+    const own = new OwnListeners();
+    for (let i = 0; i < count; i++) await own.#listen();
+    return own;
+  }
+
+  /** In the order in which they were opened. */
+  get ports(): readonly number[] {
+    return this.#ports;
+  }
+
+  announced(port: number): void {
+    const wait = this.#waiting.get(port);
+    if (wait !== undefined) return wait();
+    const [oldest] = this.#announced;
+    if (this.#announced.size >= MOST_ANNOUNCED && oldest !== undefined) this.#announced.delete(oldest);
+    this.#announced.add(port);
+  }
+
+  close(): void {
+    for (const server of this.#listening) server.close();
+    for (const wait of this.#waiting.values()) wait();
+  }
+
+  async #listen(): Promise<void> {
+    const inner = new Server();
+    const server = createServer({ allowHalfOpen: true }, (socket) => this.#judge(socket, inner));
+    server.listen(0, '127.0.0.1', 511);
+    await once(server, 'listening');
+    const address = server.address();
+    this.#listening.push(server);
+    this.#ports.push(typeof address === 'object' ? (address?.port ?? 0) : 0);
+    this.served.push(inner);
+  }
+
+  #judge(socket: Socket, inner: Server): void {
+    const port = socket.remotePort ?? 0;
+    const admit = (): boolean => inner.emit('connection', socket);
+    if (this.#announced.delete(port)) return void admit();
+    if (this.#waiting.has(port)) return void socket.destroy();
+    const timer = setTimeout(() => {
+      this.#waiting.delete(port);
+      socket.destroy();
+    }, LATE_MS);
+    socket.on('error', () => socket.destroy());
+    this.#waiting.set(port, () => {
+      clearTimeout(timer);
+      this.#waiting.delete(port);
+      admit();
+    });
+  }
+}

@@ -1,0 +1,177 @@
+import type { Property, Ruleset } from '@nd7/policy';
+import type { Proof } from '../launch.js';
+import type { ManifestRow, Status } from '../manifest.js';
+import type { BareBuilt } from './build.js';
+
+interface Promised {
+  status: Status;
+  provider: string;
+  proofs?: readonly string[];
+  limit?: string;
+}
+
+/** What tier T2 gives with the newest Landlock. */
+const FULL: Readonly<Record<Property, Promised>> = {
+  'files.write': { status: 'full', provider: 'Landlock, supervisor', proofs: ['write-outside'] },
+  'files.read': {
+    status: 'full',
+    provider: 'Landlock',
+    proofs: ['read-hidden'],
+    limit: 'what hidden files hold is not read; their names, sizes and times can be seen',
+  },
+  'files.metadata': { status: 'full', provider: 'supervisor', proofs: ['mode-outside'] },
+  'files.masks': { status: 'full', provider: 'Landlock, supervisor' },
+  'files.masks.host': {
+    status: 'none',
+    provider: '',
+    limit: 'names that programs outside make during the session are not masked',
+  },
+  'files.leaves': { status: 'full', provider: 'supervisor', proofs: ['late-name'] },
+  'files.exec': {
+    status: 'partial',
+    provider: 'Landlock',
+    limit: 'programs there are not executed, but the loader (ld.so) can be told to run one',
+  },
+  'tmp.private': {
+    status: 'full',
+    provider: 'a folder of the session, named by TMPDIR; the machine’s /tmp is closed',
+  },
+  'network.proxy': {
+    status: 'full',
+    provider: 'supervisor, which makes the connections; Landlock',
+    proofs: ['tcp', 'udp'],
+  },
+  'network.protocols': { status: 'full', provider: 'call filter', proofs: ['udp', 'filter'] },
+  'network.loopback': {
+    status: 'partial',
+    provider: 'supervisor',
+    proofs: ['tcp'],
+    limit: 'servers inside listen on this machine’s own loopback: whoever is on this machine reaches them',
+  },
+  'sockets.pathname': { status: 'full', provider: 'supervisor' },
+  'sockets.abstract': { status: 'full', provider: 'supervisor, Landlock', proofs: ['abstract-socket'] },
+  'processes.signal': { status: 'full', provider: 'Landlock', proofs: ['signal'] },
+  'processes.inspect': {
+    status: 'full',
+    provider: 'Landlock',
+    proofs: ['inspect'],
+    limit: 'which processes there are, and their command lines, can be seen',
+  },
+  'processes.end': {
+    status: 'full',
+    provider: 'one signal to all of the Landlock domain, from two processes above it',
+  },
+  'terminal.input': { status: 'full', provider: 'call filter', proofs: ['terminal-input'] },
+  'ipc.memory': { status: 'full', provider: 'call filter; a folder of the session in place of /dev/shm' },
+  'kernel.surface': { status: 'full', provider: 'call filter', proofs: ['filter', 'io-uring'] },
+  'privilege.none': {
+    status: 'full',
+    provider: 'no capabilities, no new privileges',
+    proofs: ['capabilities', 'no-new-privileges'],
+  },
+  'observe.exec': {
+    status: 'none',
+    provider: '',
+    limit: 'programs that are started are not recorded by the kernel’s word',
+  },
+};
+
+/** What an older Landlock takes from that: rows by the version that they need. */
+const NEEDS: readonly { abi: number; property: Property; promised: Promised }[] = [
+  {
+    abi: 6,
+    property: 'processes.end',
+    promised: {
+      status: 'partial',
+      provider: 'all below the session’s first process are stopped, then killed, until none is left',
+      limit:
+        'one process after the other: many that multiply at once can outrun it for a while (Landlock before version 6)',
+    },
+  },
+  {
+    abi: 6,
+    property: 'processes.signal',
+    promised: {
+      status: 'full',
+      provider: 'supervisor',
+      proofs: ['signal'],
+      limit: 'groups and descriptors of processes are not signalled (Landlock before version 6)',
+    },
+  },
+  {
+    abi: 6,
+    property: 'sockets.abstract',
+    promised: { status: 'full', provider: 'supervisor', proofs: ['abstract-socket'] },
+  },
+  {
+    abi: 4,
+    property: 'network.proxy',
+    promised: {
+      status: 'full',
+      provider: 'supervisor, which makes the connections',
+      proofs: ['tcp', 'udp'],
+      limit: 'no second layer under it (Landlock before version 4)',
+    },
+  },
+  {
+    abi: 3,
+    property: 'files.write',
+    promised: {
+      status: 'full',
+      provider: 'Landlock, supervisor',
+      proofs: ['write-outside'],
+      limit: 'that files are not cut short is the supervisor’s alone (Landlock before version 3)',
+    },
+  },
+];
+
+/** The manifest of a session in tier T2, in the order of the properties, with the version of Landlock that is used. */
+export function bareManifest(
+  ruleset: Ruleset,
+  built: BareBuilt,
+  proofs: readonly Proof[],
+  landlock: number,
+): ManifestRow[] {
+  return (Object.keys(FULL) as Property[]).map((property) => {
+    const promised = narrowed(property, ruleset, built, landlock);
+    return {
+      property,
+      status: promised.status,
+      provider: promised.provider,
+      proofs: proofs.filter(({ name }) => promised.proofs?.includes(name) === true),
+      limit: promised.limit,
+    };
+  });
+}
+
+function narrowed(property: Property, ruleset: Ruleset, built: BareBuilt, landlock: number): Promised {
+  const older = NEEDS.find((need) => need.property === property && landlock < need.abi);
+  const promised = older?.promised ?? FULL[property];
+  const { shortfalls, asked, asksReads } = built;
+  if (property === 'files.read' && asksReads)
+    return { ...promised, provider: 'Landlock; in writable folders the supervisor, which opens what is read' };
+  if (property === 'files.masks' && asked.length > 0 && !asksReads)
+    return less(
+      promised,
+      `in writable folders they can be read, as ${asked[0] ?? ''}: "patterns": "strict" in your policy has every open there asked about`,
+    );
+  const unseen = shortfalls.filter(({ what }) => what === 'not searched').length;
+  if (unseen > 0 && property === 'files.masks') return less(promised, `${unseen} folders were not searched for them`);
+  const linked = shortfalls.find(({ what }) => what === 'protected, but it has other names');
+  if (linked !== undefined && property === 'files.leaves')
+    return less(promised, `a protected file has another name, by which it can be changed: ${linked.path}`);
+  if (property === 'tmp.private' && !ruleset.privateTmp)
+    return { status: 'none', provider: '', limit: 'the policy shares the temporary folder' };
+  const shared = ruleset.sockets.map(({ name }) => name);
+  if (shared.length > 0 && property === 'sockets.pathname')
+    return { ...promised, limit: `granted: ${shared.join(', ')}` };
+  return promised;
+}
+
+function less(promised: Promised, limit: string): Promised {
+  return {
+    ...promised,
+    status: 'partial',
+    limit: promised.limit === undefined ? limit : `${promised.limit}; ${limit}`,
+  };
+}

@@ -1,0 +1,156 @@
+/* A session without namespaces: launcher → supervisor → first process → program. The supervisor stands above the program, because some systems let nobody
+ * but those above look into a process (YAMA); what becomes an orphan stays below the first process. docs/adr/0028. */
+#define _GNU_SOURCE
+#include "launch.h"
+
+#include "kernel.h"
+#include "observe.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+/* Where signals stay in the domain, one call reaches all of it and nobody else, in one step of the kernel's: no process can fork out of it. */
+static void end_all(bool is_kept) {
+  if (is_kept) (void)kill(-1, SIGKILL);
+  else descendants_end(0);
+}
+
+/* Whether they do: tried on a process that stands outside and that this user could signal. */
+static bool keep_signals(const struct plan *plan, pid_t outside) {
+  if (landlock_used(plan) < 6 || kill(outside, 0) != 0) return false;
+  landlock_keep_signals();
+  return kill(outside, 0) != 0 && errno == EPERM;
+}
+
+/* Sees the first process die, whatever kills it, and ends what it leaves. It has the same domain, which the program cannot signal. */
+static _Noreturn void ward(int life, bool is_kept) {
+  char byte;
+  ssize_t n;
+  /* Away from the terminal, which stops and ends whole groups. */
+  (void)setsid();
+  while ((n = read(life, &byte, 1)) < 0 && errno == EINTR) continue;
+  if (is_kept) end_all(true);
+  _exit(0);
+}
+
+static void make_ward(const int life[2], int control, const struct inside *inside, bool is_kept) {
+  const pid_t pid = fork();
+  if (pid < 0) fail("session", "fork");
+  if (pid > 0) return;
+  close(life[1]);
+  close(control);
+  close(inside->gate);
+  close(inside->hand);
+  for (int fd = 0; fd < 3; fd++) close(fd);
+  if (report_fd >= 0) close(report_fd);
+  report_fd = -1;
+  ward(life[0], is_kept);
+}
+
+static _Noreturn void end_session(bool is_kept) {
+  end_all(is_kept);
+  while (waitpid(-1, NULL, 0) > 0 || errno == EINTR) continue;
+  _exit(0);
+}
+
+/* Ends the session with the agent; all other children are orphans of it. */
+static void reap(pid_t agent, int control, bool is_kept) {
+  int status;
+  pid_t pid;
+  while ((pid = waitpid(-1, &status, WNOHANG | WUNTRACED)) > 0) {
+    if (pid != agent) continue;
+    init_tell(control, WIFSTOPPED(status) ? MESSAGE_STOPPED : MESSAGE_ENDED, status);
+    if (!WIFSTOPPED(status)) end_session(is_kept);
+  }
+}
+
+static void woken(int signal) { (void)signal; }
+
+static _Noreturn void first_process(const struct plan *plan, const struct targets *targets, const struct inside *inside, pid_t launcher) {
+  const int control = inside->control;
+  int life[2];
+  if (prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) != 0) fail("session", "subreaper");
+  const bool is_kept = keep_signals(plan, launcher);
+  /* No signal but that of a child reaches it: the terminal's are for the program. */
+  sigset_t all, children;
+  sigfillset(&all);
+  sigprocmask(SIG_BLOCK, &all, NULL);
+  children = all;
+  sigdelset(&children, SIGCHLD);
+  const struct sigaction action = {.sa_handler = woken, .sa_flags = SA_RESTART};
+  sigaction(SIGCHLD, &action, NULL);
+  if (pipe2(life, O_CLOEXEC) != 0) fail("session", "pipe");
+  make_ward(life, control, inside, is_kept);
+  close(life[0]);
+
+  const pid_t agent = fork();
+  if (agent < 0) fail("agent", "fork");
+  if (agent == 0) {
+    close(control);
+    agent_run(plan, targets, inside);
+  }
+  close(inside->gate);
+  close(inside->hand);
+  struct pollfd p = {.fd = control, .events = POLLIN};
+  for (;;) {
+    reap(agent, control, is_kept);
+    const int n = ppoll(&p, 1, NULL, &children);
+    /* The launcher has died. */
+    if (n > 0 && !init_obey(agent, control)) end_session(is_kept);
+  }
+}
+
+void bare_start(const struct plan *plan, const struct targets *targets, struct session *session, const int control[2], const int gate[2]) {
+  const pid_t launcher = getpid();
+  int life[2], hand[2], alive[2];
+  if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, life) != 0 || socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, hand) != 0 || pipe2(alive, O_CLOEXEC) != 0)
+    fail("session", "socketpair");
+  /* Should the first process and its ward be killed at once, what is left comes to this one. */
+  if (prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) != 0 || prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) fail("session", "prctl");
+  landlock_apply(plan, LAYER_SESSION);
+  /* Nobody inside may look into any of the processes that hold it. */
+  if (prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) != 0) fail("session", "dumpable");
+  const pid_t supervisor = fork();
+  if (supervisor < 0) fail("observe", "fork");
+  if (supervisor == 0) {
+    const pid_t first = fork();
+    if (first < 0) fail("session", "fork");
+    if (first == 0) {
+      const struct inside inside = {.control = control[1], .gate = gate[1], .hand = hand[1], .broker = -1};
+      close(control[0]);
+      close(gate[0]);
+      close(life[0]);
+      close(life[1]);
+      close(hand[0]);
+      close(alive[0]);
+      close(session->signals);
+      close(OBSERVE_CHANNEL);
+      close(PLAN_CHANNEL);
+      first_process(plan, targets, &inside, launcher);
+    }
+    observe_bare(plan, life[1], hand[0], first);
+  }
+  close(life[1]);
+  close(hand[0]);
+  close(hand[1]);
+  close(alive[1]);
+  close(OBSERVE_CHANNEL);
+  close(PLAN_CHANNEL);
+  session->observe = life[0];
+  session->alive = alive[0];
+}
+
+void bare_gone(const struct session *session, bool ended) {
+  char byte;
+  ssize_t n;
+  /* Its first process holds the other end, and so does the ward. */
+  while ((n = read(session->alive, &byte, 1)) < 0 && errno == EINTR) continue;
+  close(session->observe);
+  if (!ended) descendants_end(0);
+}

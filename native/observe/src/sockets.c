@@ -1,0 +1,528 @@
+/* Connecting, binding and listening, where no network namespace bounds them: done on a copy of the caller's socket, with an address that was read once. */
+#define _GNU_SOURCE
+#include "observe.h"
+
+#include "kernel.h"
+#include "launch.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#define INT(index) ((int)(uint32_t)call->args[index])
+#define ADDRESS_MAX 128u
+
+union address {
+  struct sockaddr head;
+  struct sockaddr_in v4;
+  struct sockaddr_in6 v6;
+  struct sockaddr_un unix_;
+  unsigned char bytes[ADDRESS_MAX + 1];
+};
+
+/* --- sockets that may be connected to ------------------------------------------------------------------------------- */
+
+struct known {
+  dev_t device;
+  ino_t number;
+  int held; /* O_PATH: as long as it is open, nothing else gets this number; -1: it stands outside, and was there at the start */
+  bool is_door;
+};
+
+#define KNOWN_MAX 4096u
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct known known[KNOWN_MAX];
+static size_t known_count;
+
+void sockets_grant(const struct stat *s, bool is_door) {
+  if (known_count < KNOWN_MAX) known[known_count++] = (struct known){s->st_dev, s->st_ino, -1, is_door};
+}
+
+/* Paths that mean the door: the one that it has, and where a registration of hooks looks for the recorder, whose own socket is nobody's inside. */
+#define DOORS_MAX 4
+static const char *doors[DOORS_MAX];
+static size_t door_count;
+
+void sockets_door(const char *path) {
+  if (door_count < DOORS_MAX) doors[door_count++] = path;
+}
+
+static bool is_door_path(const struct call *call, const char *path) {
+  struct place *place = malloc(sizeof *place);
+  bool found = false;
+  if (place == NULL) return false;
+  if (place_find(call, AT_FDCWD, path, place) == 0)
+    for (size_t i = 0; i < door_count && !found; i++) found = strcmp(place->path, doors[i]) == 0;
+  place_close(place);
+  free(place);
+  return found;
+}
+
+/* A socket that the session has bound. Takes the descriptor over; false where there are too many. */
+static bool remember(int held, const struct stat *s) {
+  struct stat now;
+  bool done = false;
+  pthread_mutex_lock(&lock);
+  for (size_t i = 0; i < known_count && !done; i++) {
+    if (known[i].held < 0 || fstat(known[i].held, &now) != 0 || now.st_nlink > 0) continue;
+    /* Its name has gone: nobody can connect to it by that. */
+    close(known[i].held);
+    known[i] = (struct known){s->st_dev, s->st_ino, held, false};
+    done = true;
+  }
+  if (!done && known_count < KNOWN_MAX) {
+    known[known_count++] = (struct known){s->st_dev, s->st_ino, held, false};
+    done = true;
+  }
+  pthread_mutex_unlock(&lock);
+  if (!done) close(held);
+  return done;
+}
+
+static bool is_known(const struct stat *s, bool *is_door) {
+  bool found = false;
+  pthread_mutex_lock(&lock);
+  for (size_t i = 0; i < known_count && !found; i++)
+    if (known[i].device == s->st_dev && known[i].number == s->st_ino) {
+      found = true;
+      *is_door = known[i].is_door;
+    }
+  pthread_mutex_unlock(&lock);
+  return found;
+}
+
+/* Listeners of the session on the loopback that everybody has: by the number of the socket, which /proc/net/tcp has too. */
+#define OWN_LISTENERS_MAX 1024u
+static struct {
+  uint16_t port;
+  ino_t number;
+} listeners[OWN_LISTENERS_MAX];
+static size_t listener_next;
+
+static void remember_listener(uint16_t port, ino_t number) {
+  pthread_mutex_lock(&lock);
+  listeners[listener_next++ % OWN_LISTENERS_MAX].port = port;
+  listeners[(listener_next - 1) % OWN_LISTENERS_MAX].number = number;
+  pthread_mutex_unlock(&lock);
+}
+
+static bool is_own_listener(uint16_t port, ino_t number) {
+  bool found = false;
+  pthread_mutex_lock(&lock);
+  for (size_t i = 0; i < OWN_LISTENERS_MAX && !found; i++) found = listeners[i].port == port && listeners[i].number == number;
+  pthread_mutex_unlock(&lock);
+  return found;
+}
+
+/* Whether all that listens on a port is the session's own, and something does. */
+static bool count_listeners(const char *table, uint16_t port, size_t *own) {
+  char line[512];
+  const int fd = openat(observe.proc, table, O_RDONLY | O_CLOEXEC);
+  FILE *file = fd < 0 ? NULL : fdopen(fd, "r");
+  bool others = false;
+  if (file == NULL) return true;
+  while (fgets(line, sizeof line, file) != NULL) {
+    unsigned at, state;
+    unsigned long number;
+    /* sl local:port remote:port state queues timer retransmits uid timeout inode */
+    if (sscanf(line, " %*u: %*[0-9A-Fa-f]:%x %*[0-9A-Fa-f]:%*x %x %*s %*s %*s %*u %*d %lu", &at, &state, &number) != 3 || at != port || state != 0x0a) continue;
+    if (is_own_listener(port, (ino_t)number)) ++*own;
+    else others = true;
+  }
+  fclose(file);
+  return !others;
+}
+
+static bool is_own_port(uint16_t port) {
+  size_t own = 0;
+  return count_listeners("self/net/tcp", port, &own) && count_listeners("self/net/tcp6", port, &own) && own > 0;
+}
+
+static bool is_served(uint16_t port) {
+  for (size_t i = 0; i < observe.plan->listener_count; i++)
+    if (observe.plan->listeners[i].port == port) return true;
+  return false;
+}
+
+/* --- the caller's socket --------------------------------------------------------------------------------------------- */
+
+static int fetch(const struct call *call, int number, int *fd) {
+  pid_t process, thread;
+  int error = caller_numbers(call, &process, &thread);
+  if (error != 0) return error;
+  const int pidfd = (int)syscall(NR_PIDFD_OPEN, process, 0);
+  if (pidfd < 0) return ESRCH;
+  rights_raise(RIGHT_READ_CALLER);
+  *fd = (int)syscall(NR_PIDFD_GETFD, pidfd, number, 0);
+  error = *fd < 0 ? errno : 0;
+  rights_lower();
+  close(pidfd);
+  if (error == 0 && !call_waits(call)) {
+    close(*fd);
+    return ESRCH;
+  }
+  return error == EPERM ? EACCES : error;
+}
+
+static int read_address(const struct call *call, union address *address, socklen_t *length) {
+  const uint64_t size = call->args[2] & 0xffffffffu;
+  if (size < sizeof address->head.sa_family || size > ADDRESS_MAX) return EINVAL;
+  memset(address, 0, sizeof *address);
+  *length = (socklen_t)size;
+  return caller_bytes(call, call->args[1], address->bytes, (size_t)size);
+}
+
+static int domain_of(int fd) {
+  int domain = -1;
+  socklen_t length = sizeof domain;
+  return getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &length) == 0 ? domain : -1;
+}
+
+/* --- the internet's families: loopback only ---------------------------------------------------------------------------- */
+
+static bool is_mapped(const struct in6_addr *a) { return IN6_IS_ADDR_V4MAPPED(a); }
+
+static uint32_t mapped_v4(const struct in6_addr *a) {
+  uint32_t v4;
+  memcpy(&v4, a->s6_addr + 12, sizeof v4);
+  return ntohl(v4);
+}
+
+static void map_loopback(struct in6_addr *a) {
+  static const unsigned char mapped[16] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 127, 0, 0, 1};
+  memcpy(a->s6_addr, mapped, sizeof mapped);
+}
+
+static bool only_v6(int fd) {
+  int yes = 1;
+  socklen_t length = sizeof yes;
+  return getsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &yes, &length) != 0 || yes != 0;
+}
+
+/* Whether an address is this machine's loopback; "any" becomes it. 0 or an errno. */
+static int to_loopback(int fd, union address *address, socklen_t length, uint16_t **port) {
+  if (address->head.sa_family == AF_INET && length >= sizeof address->v4) {
+    const uint32_t v4 = ntohl(address->v4.sin_addr.s_addr);
+    *port = &address->v4.sin_port;
+    if (v4 == INADDR_ANY) address->v4.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    return v4 == INADDR_ANY || v4 == INADDR_LOOPBACK ? 0 : EADDRNOTAVAIL;
+  }
+  if (address->head.sa_family != AF_INET6 || length < offsetof(struct sockaddr_in6, sin6_scope_id)) return EAFNOSUPPORT;
+  struct in6_addr *a = &address->v6.sin6_addr;
+  *port = &address->v6.sin6_port;
+  if (IN6_IS_ADDR_LOOPBACK(a)) return 0;
+  if (is_mapped(a)) return mapped_v4(a) == INADDR_LOOPBACK ? 0 : EADDRNOTAVAIL;
+  if (!IN6_IS_ADDR_UNSPECIFIED(a)) return EADDRNOTAVAIL;
+  /* Programs that listen everywhere are reached by the older address as a rule. */
+  if (only_v6(fd)) *a = in6addr_loopback;
+  else map_loopback(a);
+  return 0;
+}
+
+static uint16_t port_of(const union address *address) { return ntohs(address->head.sa_family == AF_INET ? address->v4.sin_port : address->v6.sin6_port); }
+
+static int own_address(int fd, union address *address, socklen_t *length) {
+  memset(address, 0, sizeof *address);
+  *length = ADDRESS_MAX;
+  return getsockname(fd, &address->head, length) == 0 ? 0 : errno;
+}
+
+/* A line of the channel on which Node hears its children; a descriptor may go with it. */
+static bool tell(const char *line, size_t length, int fd) {
+  static pthread_mutex_t telling = PTHREAD_MUTEX_INITIALIZER;
+  union {
+    struct cmsghdr header;
+    char bytes[CMSG_SPACE(sizeof(int))];
+  } control = {0};
+  struct iovec part = {(void *)(uintptr_t)line, length};
+  struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1};
+  if (fd >= 0) {
+    message.msg_control = &control;
+    message.msg_controllen = sizeof control;
+    struct cmsghdr *header = CMSG_FIRSTHDR(&message);
+    header->cmsg_level = SOL_SOCKET;
+    header->cmsg_type = SCM_RIGHTS;
+    header->cmsg_len = CMSG_LEN(sizeof(int));
+    memcpy(CMSG_DATA(header), &fd, sizeof fd);
+  }
+  pthread_mutex_lock(&telling);
+  const bool done = sendmsg(PLAN_CHANNEL, &message, MSG_NOSIGNAL) == (ssize_t)length;
+  pthread_mutex_unlock(&telling);
+  return done;
+}
+
+bool sockets_drain(void) {
+  char bytes[4096];
+  ssize_t n;
+  /* Node acknowledges each descriptor; nothing else comes. */
+  while ((n = recv(PLAN_CHANNEL, bytes, sizeof bytes, MSG_DONTWAIT)) > 0) continue;
+  return n < 0 && (errno == EAGAIN || errno == EINTR);
+}
+
+/* The front lets in only those whose port it was told: others of this machine find its listeners too. */
+static int announce(int fd, const union address *to) {
+  union address from;
+  socklen_t length;
+  char line[48];
+  int error = own_address(fd, &from, &length);
+  if (error == 0 && port_of(&from) == 0) {
+    from = *to;
+    uint16_t none = 0;
+    memcpy(to->head.sa_family == AF_INET ? &from.v4.sin_port : &from.v6.sin6_port, &none, sizeof none);
+    error = bind(fd, &from.head, to->head.sa_family == AF_INET ? sizeof from.v4 : sizeof from.v6) == 0 ? own_address(fd, &from, &length) : errno;
+  }
+  if (error != 0) return error;
+  const int n = snprintf(line, sizeof line, "{\"from\":%u}\n", port_of(&from));
+  return tell(line, (size_t)n, -1) ? 0 : ECONNREFUSED;
+}
+
+static int may_connect(const struct call *call, int fd, union address *address, socklen_t length) {
+  uint16_t *at;
+  (void)call;
+  if (to_loopback(fd, address, length, &at) != 0) return ENETUNREACH;
+  const uint16_t port = ntohs(*at);
+  if (is_served(port)) return announce(fd, address);
+  /* As where nobody listens. */
+  return is_own_port(port) ? 0 : ECONNREFUSED;
+}
+
+/* --- connecting ------------------------------------------------------------------------------------------------------- */
+
+struct wait {
+  struct call call;
+  int fd;
+  union address address;
+  socklen_t length;
+  int object; /* what a path leads to; -1 */
+};
+
+#define WAITS_MAX 256
+static int waits;
+
+static void connect_now(struct wait *w) {
+  if (w->object >= 0) {
+    /* Its number below this thread's working folder is a path of it. */
+    memset(&w->address, 0, sizeof w->address);
+    w->address.unix_.sun_family = AF_UNIX;
+    snprintf(w->address.unix_.sun_path, sizeof w->address.unix_.sun_path, "%s", path_to(w->object).text);
+    w->length = sizeof w->address.unix_;
+  }
+  const int error = connect(w->fd, &w->address.head, w->length) == 0 ? 0 : errno;
+  call_fail(&w->call, error);
+  close(w->fd);
+  if (w->object >= 0) close(w->object);
+}
+
+static void count(int by) {
+  pthread_mutex_lock(&lock);
+  waits += by;
+  pthread_mutex_unlock(&lock);
+}
+
+static void *wait_for(void *of) {
+  struct wait *w = of;
+  if (unshare(CLONE_FS) != 0 || fchdir(observe.fds) != 0) _exit(125);
+  connect_now(w);
+  free(w);
+  count(-1);
+  return NULL;
+}
+
+/* A socket that waits is waited for by a thread of its own. */
+static void connect_or_wait(struct call *call, struct wait *w) {
+  pthread_t thread;
+  pthread_attr_t attributes;
+  if ((fcntl(w->fd, F_GETFL) & O_NONBLOCK) != 0) {
+    connect_now(w);
+    call->answered = true;
+    return;
+  }
+  struct wait *own = malloc(sizeof *own);
+  count(1);
+  bool started = own != NULL && waits < WAITS_MAX && pthread_attr_init(&attributes) == 0;
+  if (started) {
+    *own = *w;
+    pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
+    pthread_attr_setstacksize(&attributes, (size_t)256 << 10);
+    started = pthread_create(&thread, &attributes, wait_for, own) == 0;
+    pthread_attr_destroy(&attributes);
+  }
+  call->answered = started;
+  if (started) return;
+  count(-1);
+  free(own);
+  close(w->fd);
+  if (w->object >= 0) close(w->object);
+  call_fail(call, EAGAIN);
+}
+
+/* Whoever connects to the door gets one end of a pair, and the front the other with who it is: through a connection the kernel would name this process. */
+static int open_door(const struct call *call, int fd) {
+  int ends[2];
+  char path[32], text[256], line[128];
+  pid_t process, thread;
+  int type = 0;
+  socklen_t length = sizeof type;
+  if (getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &length) != 0 || type != SOCK_STREAM) return EPROTOTYPE;
+  int error = caller_numbers(call, &process, &thread);
+  if (error != 0) return error;
+  const int flags = fcntl(fd, F_GETFL);
+  snprintf(path, sizeof path, "%d/fdinfo/%d", call->pid, INT(0));
+  const int info = openat(observe.proc, path, O_RDONLY | O_CLOEXEC);
+  if (info < 0) return EACCES;
+  const ssize_t n = read(info, text, sizeof text - 1);
+  close(info);
+  text[n > 0 ? n : 0] = '\0';
+  const char *at = strstr(text, "flags:");
+  const bool close_on_exec = at != NULL && (strtoul(at + 6, NULL, 8) & O_CLOEXEC) != 0;
+  if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0) return errno;
+  if ((flags & O_NONBLOCK) != 0) fcntl(ends[0], F_SETFL, O_NONBLOCK);
+  const int size = snprintf(line, sizeof line, "{\"cmd\":\"NODE_HANDLE\",\"type\":\"net.Socket\",\"msg\":{\"door\":%d}}\n", process);
+  error = call_waits(call) && tell(line, (size_t)size, ends[1]) ? call_replace(call, INT(0), ends[0], close_on_exec) : ECONNREFUSED;
+  close(ends[0]);
+  close(ends[1]);
+  return error;
+}
+
+static int connect_unix(struct call *call, struct wait *w) {
+  struct stat s;
+  bool magic, is_door = false;
+  const char *path = w->address.unix_.sun_path;
+  /* Names without a path are nobody's: they cannot be told apart. */
+  if (w->length <= offsetof(struct sockaddr_un, sun_path) || path[0] == '\0') return ECONNREFUSED;
+  int error;
+  if (is_door_path(call, path)) {
+    error = open_door(call, w->fd);
+    if (error == 0) call_fail(call, 0);
+    return error;
+  }
+  error = object_find(call, AT_FDCWD, path, false, true, &w->object, &magic);
+  if (error == 0 && fstat(w->object, &s) != 0) error = errno;
+  if (error != 0) return error;
+  if (!S_ISSOCK(s.st_mode)) return ECONNREFUSED;
+  if (is_known(&s, &is_door) && !is_door) return 0;
+  char real[PATH_MAX];
+  size_t length;
+  if (path_of(w->object, real, sizeof real, &length) == 0) channel_event(call, EVENT_REFUSED, CALL_CONNECT, EACCES, NAMES_NONE, real);
+  return EACCES;
+}
+
+static void do_connect(struct call *call) {
+  struct wait w = {.object = -1, .fd = -1};
+  int error = read_address(call, &w.address, &w.length);
+  if (error == 0) error = fetch(call, INT(0), &w.fd);
+  if (error != 0) return call_fail(call, error);
+  w.call = *call;
+  const int domain = domain_of(w.fd);
+  if (w.address.head.sa_family == AF_UNSPEC) error = domain == AF_INET || domain == AF_INET6 ? 0 : EINVAL;
+  else if (domain == AF_UNIX && w.address.head.sa_family == AF_UNIX) error = connect_unix(call, &w);
+  else if (domain == AF_INET || domain == AF_INET6) error = may_connect(call, w.fd, &w.address, w.length);
+  else error = EAFNOSUPPORT;
+  if (error == 0 && !call->answered) return connect_or_wait(call, &w);
+  close(w.fd);
+  if (w.object >= 0) close(w.object);
+  if (!call->answered) call_fail(call, error);
+}
+
+/* --- binding and listening ---------------------------------------------------------------------------------------------- */
+
+static int bind_at(const struct call *call, int fd, struct place *place) {
+  struct sockaddr_un at = {.sun_family = AF_UNIX};
+  struct stat s;
+  const struct rule rule = rule_of(place, IS_OTHER);
+  const bool writable = is_writable(place->path, place->path_length);
+  if (fstatat(place->folder, place->name, &s, AT_SYMLINK_NOFOLLOW) == 0) return EADDRINUSE;
+  if (!writable || rule.outcome >= RULE_MASK) {
+    if (writable) channel_event(call, EVENT_REFUSED, CALL_BIND, EACCES, rule.index, place->path);
+    return EACCES;
+  }
+  const int length = snprintf(at.sun_path, sizeof at.sun_path, "%s/%s", path_to(place->folder).text, place->name);
+  if (length < 0 || (size_t)length >= sizeof at.sun_path) return ENAMETOOLONG;
+  if (bind(fd, (const struct sockaddr *)&at, sizeof at) != 0) return errno;
+  const int held = openat(place->folder, place->name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+  if (held < 0) return 0;
+  if (fstat(held, &s) == 0 && S_ISSOCK(s.st_mode)) (void)remember(held, &s);
+  else close(held);
+  return 0;
+}
+
+static int bind_unix(const struct call *call, int fd, const union address *address, socklen_t length) {
+  if (length <= offsetof(struct sockaddr_un, sun_path) || address->unix_.sun_path[0] == '\0') return EACCES;
+  struct place *place = malloc(sizeof *place);
+  if (place == NULL) return ENOMEM;
+  int error = caller_umask(call);
+  names_lock(true);
+  if (error == 0) error = place_find(call, AT_FDCWD, address->unix_.sun_path, place);
+  else place->folder = -1;
+  if (error == 0) error = !place->is_plain || place->has_slash ? EADDRINUSE : bind_at(call, fd, place);
+  place_close(place);
+  names_unlock();
+  free(place);
+  return error;
+}
+
+static int bind_loopback(int fd, union address *address, socklen_t length) {
+  uint16_t *port;
+  const int error = to_loopback(fd, address, length, &port);
+  if (error != 0) return error;
+  return bind(fd, &address->head, length) == 0 ? 0 : errno;
+}
+
+static void do_bind(struct call *call) {
+  union address address;
+  socklen_t length;
+  int fd, error = read_address(call, &address, &length);
+  if (error == 0) error = fetch(call, INT(0), &fd);
+  if (error != 0) return call_fail(call, error);
+  const int domain = domain_of(fd);
+  if (domain == AF_UNIX && address.head.sa_family == AF_UNIX) error = bind_unix(call, fd, &address, length);
+  else if (domain == AF_INET || domain == AF_INET6) error = bind_loopback(fd, &address, length);
+  else error = EACCES;
+  close(fd);
+  call_fail(call, error);
+}
+
+/* A socket without an address would get one that the whole network reaches. */
+static int listen_inet(int fd, int domain, int backlog) {
+  union address address;
+  socklen_t length;
+  struct stat s;
+  int error = own_address(fd, &address, &length);
+  if (error == 0 && port_of(&address) == 0) {
+    memset(&address, 0, sizeof address);
+    address.head.sa_family = (sa_family_t)domain;
+    error = bind_loopback(fd, &address, domain == AF_INET ? sizeof address.v4 : sizeof address.v6);
+    if (error == 0) error = own_address(fd, &address, &length);
+  }
+  if (error == 0 && fstat(fd, &s) != 0) error = errno;
+  if (error != 0) return error;
+  remember_listener(port_of(&address), s.st_ino);
+  return listen(fd, backlog) == 0 ? 0 : errno;
+}
+
+static void do_listen(struct call *call) {
+  int fd, error = fetch(call, INT(0), &fd);
+  if (error != 0) return call_fail(call, error);
+  const int domain = domain_of(fd);
+  if (domain == AF_INET || domain == AF_INET6) error = listen_inet(fd, domain, INT(1));
+  else error = listen(fd, INT(1)) == 0 ? 0 : errno;
+  close(fd);
+  call_fail(call, error);
+}
+
+bool socket_dispatch(struct call *call) {
+  switch (call->number) {
+    case SYS_connect: do_connect(call); return true;
+    case SYS_bind: do_bind(call); return true;
+    case SYS_listen: do_listen(call); return true;
+    default: return false;
+  }
+}
