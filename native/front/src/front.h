@@ -28,8 +28,8 @@ bool is_for_a_start(const char *variable);
 
 #define PROTOCOL 1u
 #define FRAME_MAX ((size_t)16 << 20)
-/* A launch may fail where namespaces or notifications are refused, and is tried another way then. */
-#define ATTEMPTS_MAX 3
+/* A launch may fail where namespaces or notifications are refused, and is tried another way then, and in a weaker tier. */
+#define ATTEMPTS_MAX 6
 /* Plan, sockets of the session, supervisor, broker. */
 #define CHANNELS 4
 

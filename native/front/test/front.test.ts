@@ -160,7 +160,7 @@ each('%s', (name) => {
     ['a launch of a relative path', frame(LAUNCH, 0, 'sh\0')],
     ['a launch without an end', frame(LAUNCH, 0, '/bin/sh')],
     ['a launch of two paths', frame(LAUNCH, 0, '/bin/sh\0/x\0')],
-    ['a fourth attempt', frame(LAUNCH, 3, '/bin/sh\0')],
+    ['a seventh attempt', frame(LAUNCH, 6, '/bin/sh\0')],
     ['a signal that is none', frame(SIGNAL, 0xffff_ffff)],
     ['an end by no signal', frame(END, 1, 0)],
     ['an end by a code that is none', frame(END, 0, 256)],

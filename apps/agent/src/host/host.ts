@@ -15,7 +15,7 @@ const IDLE_MS = 10 * 60_000;
 const TURN_MS = 5_000;
 /** A front has sent its request before it waits. */
 const REQUEST_MS = 5_000;
-const ATTEMPTS = 3;
+const ATTEMPTS = 6;
 const CHANNELS = 4;
 /** Node reads these at its start: a front that has others needs a Node of its own. */
 const AT_START = ['NODE_EXTRA_CA_CERTS', 'SSL_CERT_FILE', 'SSL_CERT_DIR'] as const;
