@@ -163,6 +163,29 @@ describe.each([['who runs the tests', undefined], ...(isRoot ? [['an ordinary us
         expect(row).toMatch(new RegExp(`\`${word}(\\[\\])?\``));
     });
 
+    it('holds in tier T2 as well, without a namespace, but for what its manifest admits', () => {
+      const result = person.result('--tier', 'T2');
+      expect(result.attacks.filter(({ verdict }) => verdict === 'not-held')).toEqual([]);
+      expect([result.status, named(result, 'admitted'), named(result, 'skipped')]).toEqual([
+        0,
+        ['read-masked', 'read-masked-late', 'listen'],
+        [],
+      ]);
+      const held = named(result, 'held');
+      for (const name of [
+        'read-secret',
+        'chmod',
+        'setxattr',
+        'new-git-hook',
+        'unix-socket-late',
+        'kill',
+        'ptrace',
+        'stay',
+      ])
+        expect(held).toContain(name);
+      expect(person.leftovers()).toEqual([]);
+    });
+
     it('says as nd7 run does, with exit 2, that a boundary as the rules want it cannot be made', () => {
       person.policy({ require: ['files.masks.host'] });
       expect(person.nd7('selftest')).toMatchObject({

@@ -3,8 +3,10 @@ import { CliError, type Io, type Style } from '../cli/io.js';
 import type { Selftest } from '../selftest/selftest.js';
 import type { Judged, Verdict } from '../selftest/judge.js';
 import { safeLine } from '../show/safe.js';
+import { tierOf } from './run.js';
 
 interface SelftestOptions {
+  tier: string;
   profile?: string;
   agent?: string;
 }
@@ -15,6 +17,7 @@ export function register(program: Command, io: Io): void {
     .command('selftest')
     .description('try to get out of the boundary that nd7 run makes here, and say what held')
     .option('--profile <name>', 'the rules: default, offline or review, in place of what your policy extends')
+    .option('--tier <tier>', 'the kind of boundary: T1, T2, or auto, as nd7 run takes it', 'auto')
     .option('--agent <name>', 'with what your policy adds for an agent: claude-code or codex')
     .addHelpText(
       'after',
@@ -40,6 +43,7 @@ async function run(options: SelftestOptions, io: Io): Promise<void> {
     import('../confine/project.js'),
     import('../confine/run-session.js'),
   ]);
+  const tier = tierOf(options.tier);
   const home = io.env['HOME'];
   if (home === undefined || home === '') throw new CliError(2, 'HOME is not set', 'Set it to your home folder.');
   const agent = (['claude-code', 'codex'] as const).find((name) => name === options.agent);
@@ -57,6 +61,7 @@ async function run(options: SelftestOptions, io: Io): Promise<void> {
   const progress = io.progress('attacking');
   try {
     const result = await selftest({
+      tier,
       ruleset,
       nd7Home: io.home,
       environment: io.env,

@@ -23,7 +23,14 @@ const network: readonly Attack[] = [
     (w) => ['tcp', String(w.tcpPort), 'tcp'],
     heard('tcp'),
   ),
-  attack('network.loopback', 'listen', 'be reached from this machine', () => ['listen', 'listen'], 'canary'),
+  attack(
+    'network.loopback',
+    'listen',
+    'be reached from this machine',
+    () => ['listen', 'listen'],
+    'canary',
+    /servers inside listen on this machine/,
+  ),
   attack(
     'network.protocols',
     'udp-loopback',

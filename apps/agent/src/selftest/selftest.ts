@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { mkdirSync, readFileSync, realpathSync } from 'node:fs';
 import { release } from 'node:os';
 import { join } from 'node:path';
-import { findLauncher } from '@nd7/confine';
+import { findLauncher, probeKernel, tiersOf, type PlanTier } from '@nd7/confine';
 import { openHome } from '@nd7/journal';
 import { rulesetHash, type Ruleset } from '@nd7/policy';
 import { CliError } from '../cli/io.js';
@@ -18,6 +18,8 @@ import { sweep, Traces } from './traces.js';
 import { World, type Places } from './world.js';
 
 export interface SelftestRequest {
+  /** The kind of boundary; `auto`: the one that `nd7 run` takes here. */
+  tier?: PlanTier | 'auto';
   ruleset: Ruleset;
   nd7Home: string;
   environment: NodeJS.ProcessEnv;
@@ -59,7 +61,9 @@ export async function selftest(request: SelftestRequest): Promise<Selftest> {
   openHome(request.nd7Home);
   const home = realpathSync(request.nd7Home);
   sweep(home);
-  const run = new Run(request, new Traces(home), await findProbes());
+  const { tier = 'auto' } = request;
+  const [strongest = 'T1'] = tier === 'auto' ? tiersOf(probeKernel(launcher.path)).given : [tier];
+  const run = new Run(request, strongest, new Traces(home), await findProbes());
   try {
     return await run.make();
   } finally {
@@ -80,6 +84,7 @@ class Run {
 
   constructor(
     private readonly request: SelftestRequest,
+    private readonly tier: PlanTier,
     private readonly traces: Traces,
     private readonly probes: string | undefined,
   ) {
@@ -179,8 +184,11 @@ class Run {
     twin: Side,
   ): Promise<{ boundary: Boundary; judged: Judged[] }> {
     const { request, probes } = this;
-    const inside = `/tmp/nd7-probes-${this.traces.id}`;
-    const world = await this.#world('i', folders, probes && PROBES_INSIDE, inside);
+    const copyTo = `/tmp/nd7-probes-${this.traces.id}`;
+    // Without a mount view they are where they are.
+    const source = probes && realpathSync(probes);
+    const shown = this.tier === 'T1' ? source && PROBES_INSIDE : source;
+    const world = await this.#world('i', folders, shown, copyTo);
     const answers = this.#answer(world, ATTACKS.length);
     let boundary: Boundary | undefined;
     let judged: Judged[] = [];
@@ -192,7 +200,8 @@ class Run {
       environment: request.environment,
       cwd: request.cwd,
       stdio: answers.stdio,
-      shows: probes === undefined ? [] : [{ path: PROBES_INSIDE, source: realpathSync(probes) }],
+      tier: this.tier,
+      shows: source === undefined || shown === undefined ? [] : [{ path: shown, source }],
       warn: request.warn,
       decided: () => undefined,
       started: (made) => {
