@@ -1,4 +1,5 @@
 // What a program inside is told when it does not get what it asked for.
+import type { Socket } from 'node:net';
 import { Refusal, Unreachable } from './decision.js';
 
 /** How a failure is told to a program. */
@@ -34,4 +35,11 @@ export function answerText(error: unknown): string {
   const body = `nd7: ${message}\n`;
   const length = String(Buffer.byteLength(body));
   return `HTTP/1.1 ${String(status)} ${STATUS[status] ?? 'Error'}\r\nContent-Type: text/plain; charset=utf-8\r\nContent-Length: ${length}\r\nnd7-reason: ${reason}\r\nConnection: close\r\n\r\n${body}`;
+}
+
+/** Says the last of a connection. Who then neither reads it nor ends holds no place for long. */
+export function sayLast(socket: Socket, bytes: string | Uint8Array, withinMs: number): void {
+  socket.end(bytes);
+  const timer = setTimeout(() => socket.destroy(), withinMs);
+  socket.once('close', () => clearTimeout(timer));
 }

@@ -4,9 +4,10 @@ import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { connect as tlsConnect, type ConnectionOptions } from 'node:tls';
 import type { Credential } from '@nd7/policy';
-import { answerOf, answerText } from './answer.js';
+import { answerOf, answerText, sayLast } from './answer.js';
 import { Refusal } from './decision.js';
 import { exchange, passUpgrade, requestFields } from './exchange.js';
+import { limitHeads } from './heads.js';
 import { isFor } from './http.js';
 import type { Egress } from './proxy.js';
 import { readHost, shown, type Target } from './target.js';
@@ -29,6 +30,7 @@ export class Endpoint {
   readonly #target: Target;
   readonly #server: Server;
   readonly #agent: CheckedAgent;
+  readonly #watch: (socket: Socket) => void;
   #secret: Promise<string> | undefined;
 
   constructor(egress: Egress, host: string, credential: Credential, readSecret: ReadSecret, tls: ConnectionOptions) {
@@ -51,10 +53,12 @@ export class Endpoint {
         (error: NodeJS.ErrnoException, socket: Socket) =>
           void this.#refuse('', socket, `this is no HTTP/1.1 request (${error.code ?? error.message})`),
       );
+    this.#watch = limitHeads(this.#server, egress.patienceMs);
   }
 
   /** Takes a connection over. */
   take(socket: Socket): void {
+    this.#watch(socket);
     this.#server.emit('connection', socket);
   }
 
@@ -93,7 +97,7 @@ export class Endpoint {
       if (head.length > 0) socket.unshift(head);
       await passUpgrade(await this.#admitted(asked), asked, socket, this.#target.host);
     } catch (error) {
-      socket.end(answerText(error));
+      sayLast(socket, answerText(error), this.#egress.patienceMs);
     }
   }
 
@@ -140,7 +144,11 @@ export class Endpoint {
 
   async #refuse(said: string, socket: Socket, message: string): Promise<void> {
     if (!socket.writable) return void socket.destroy();
-    socket.end(answerText(await this.#refused(said, message).catch((error: unknown) => error)));
+    sayLast(
+      socket,
+      answerText(await this.#refused(said, message).catch((error: unknown) => error)),
+      this.#egress.patienceMs,
+    );
   }
 }
 

@@ -1,9 +1,10 @@
 import { createServer, request, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import { parseAuthority, parseHost } from '@nd7/policy';
-import { answerOf, answerText, TOKEN_WANTED } from './answer.js';
+import { answerOf, answerText, sayLast, TOKEN_WANTED } from './answer.js';
 import { Refusal, type Via } from './decision.js';
 import { exchange, requestFields } from './exchange.js';
+import { limitHeads } from './heads.js';
 import type { Egress } from './proxy.js';
 import { readHost, readTarget, shown, shownHost, type Target } from './target.js';
 
@@ -13,6 +14,7 @@ const MAX_HEAD = 64 << 10;
 export class HttpFront {
   readonly #egress: Egress;
   readonly #server: Server;
+  readonly #watch: (socket: Socket) => void;
   /** What connections mean that have not been made to a proxy: requests on them say no host but in their Host field. */
   readonly #meant = new WeakMap<Socket, Target>();
 
@@ -31,11 +33,13 @@ export class HttpFront {
         (asked: IncomingMessage, socket: Socket) => void this.#refuse('http', asked, socket, upgradeRefused()),
       )
       .on('clientError', (error: NodeJS.ErrnoException, socket: Socket) => void this.#unreadable(error, socket));
+    this.#watch = limitHeads(this.#server, egress.patienceMs);
   }
 
   /** Takes a connection over; `meant` is what a program has connected to that knows of no proxy. */
   take(socket: Socket, meant?: Target): void {
     if (meant !== undefined) this.#meant.set(socket, meant);
+    this.#watch(socket);
     this.#server.emit('connection', socket);
   }
 
@@ -52,14 +56,14 @@ export class HttpFront {
         const refusal = new Refusal('bad-request', `the proxy is another: this connection is to ${meant.host}`);
         throw await this.#egress.refused('transparent', { said: asked.url ?? '' }, refusal);
       }
-      if (!this.#isAdmitted(asked)) return void client.end(TOKEN_WANTED);
+      if (!this.#isAdmitted(asked)) return sayLast(client, TOKEN_WANTED, this.#egress.patienceMs);
       if (head.length > 0) client.unshift(head);
       const target = await this.#read('connect', asked, () => connectTarget(asked));
       await this.#egress.tunnel('connect', client, target, () =>
         client.write('HTTP/1.1 200 Connection established\r\n\r\n'),
       );
     } catch (error) {
-      client.end(answerText(error));
+      sayLast(client, answerText(error), this.#egress.patienceMs);
     }
   }
 
@@ -115,14 +119,14 @@ export class HttpFront {
     const recorded = await this.#egress
       .refused(via, { said: asked.url ?? '' }, refusal)
       .catch((error: unknown) => error);
-    socket.end(answerText(recorded));
+    sayLast(socket, answerText(recorded), this.#egress.patienceMs);
   }
 
   async #unreadable(error: NodeJS.ErrnoException, socket: Socket): Promise<void> {
     if (error.code === 'ECONNRESET' || !socket.writable) return void socket.destroy();
     const refusal = new Refusal('bad-request', `this is no HTTP/1.1 request (${error.code ?? error.message})`);
     const recorded = await this.#egress.refused('http', { said: '' }, refusal).catch((failed: unknown) => failed);
-    socket.end(answerText(recorded));
+    sayLast(socket, answerText(recorded), this.#egress.patienceMs);
   }
 
   #isAdmitted({ headers }: IncomingMessage): boolean {

@@ -1,4 +1,5 @@
 import type { Socket } from 'node:net';
+import { sayLast } from './answer.js';
 import { Refusal, Unreachable } from './decision.js';
 import type { Egress } from './proxy.js';
 import { readHost, type Target } from './target.js';
@@ -13,21 +14,21 @@ const [IPV4, NAME, IPV6] = [1, 3, 4];
 /** Speaks SOCKS 5 (RFC 1928, 1929) with one client: CONNECT by name or address, nothing else. */
 export async function answerSocks(egress: Egress, client: Socket): Promise<void> {
   const bytes = new Bytes(client, Date.now() + egress.patienceMs);
-  if (!(await greeted(egress, client, bytes))) return void client.end();
+  if (!(await greeted(egress, client, bytes))) return sayLast(client, new Uint8Array(), egress.patienceMs);
   const [, command, , kind] = await bytes.take(4);
   const said = await readAddress(bytes, kind as number);
-  if (said === undefined) return void client.end(reply(REPLY.address));
+  if (said === undefined) return sayLast(client, reply(REPLY.address), egress.patienceMs);
   const [high, low] = await bytes.take(2);
   bytes.giveBack();
   if (command !== CONNECT) {
     await egress.refused('socks5', { said }, new Refusal('bad-request', 'only CONNECT is spoken here'));
-    return void client.end(reply(REPLY.command));
+    return sayLast(client, reply(REPLY.command), egress.patienceMs);
   }
   try {
     const target = await targetOf(egress, said, ((high as number) << 8) | (low as number));
     await egress.tunnel('socks5', client, target, () => client.write(reply(REPLY.ok)));
   } catch (error) {
-    client.end(reply(codeOf(error)));
+    sayLast(client, reply(codeOf(error)), egress.patienceMs);
   }
 }
 
