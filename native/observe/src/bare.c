@@ -116,12 +116,19 @@ int bare_folder(int folder) {
 
 /* The host's pseudo-terminals are one folder: those that the session has made, and its own. */
 #define TERMINALS_MAX 4096u
-static atomic_bool made[TERMINALS_MAX];
+/* When each came to be, in nanoseconds: a number that is another terminal's by now has another time, which nothing inside can change. */
+static atomic_llong made[TERMINALS_MAX];
 static dev_t terminal;
+
+static long long time_of(const struct stat *s) { return (long long)s->st_ctim.tv_sec * 1000000000 + s->st_ctim.tv_nsec; }
 
 void bare_opened(int fd) {
   unsigned number;
-  if (is_bare() && ioctl(fd, TIOCGPTN, &number) == 0 && number < TERMINALS_MAX) atomic_store(&made[number], true);
+  char path[32];
+  struct stat s;
+  if (!is_bare() || ioctl(fd, TIOCGPTN, &number) != 0 || number >= TERMINALS_MAX) return;
+  snprintf(path, sizeof path, "dev/pts/%u", number);
+  if (fstatat(observe.root, path, &s, AT_SYMLINK_NOFOLLOW) == 0) atomic_store(&made[number], time_of(&s));
 }
 
 static void find_terminal(void) {
@@ -139,7 +146,7 @@ int bare_may_open(int object) {
   if (fstat(object, &s) != 0 || path_of(object, path, sizeof path, &length) != 0) return EACCES;
   if (S_ISCHR(s.st_mode) && sscanf(path, "/dev/pts/%d", &number) == 1) {
     if (s.st_rdev == terminal) return 0;
-    return number >= 0 && (unsigned)number < TERMINALS_MAX && atomic_load(&made[number]) ? 0 : EACCES;
+    return number >= 0 && (unsigned)number < TERMINALS_MAX && atomic_load(&made[number]) == time_of(&s) ? 0 : EACCES;
   }
   /* Some files there may be written by whoever has the same user, and this process may read its own. */
   if (sscanf(path, "/proc/%d/", &number) == 1 && is_on_proc(object)) return number != observe.first && is_descendant(observe.proc, number, observe.first) ? 0 : EACCES;

@@ -60,6 +60,17 @@ describe.each(USERS)('a session of %s in tier T2', (_who, user) => {
     );
   });
 
+  it.each([5, 3, 2, 1])('changes nothing outside with the newest Landlock at %s either', async (most) => {
+    machine.landlockMost = most;
+    const outside = machine.file('notes/plan');
+    const { stdout } = await machine.run(`
+      for c in 'truncate -s 0 F' 'dd if=/dev/null of=F' 'chmod 777 F' 'rm F' 'mv F .' 'ln F l' 'touch -d @1 F' 'cp /dev/null F' \\
+        'python3 -c "import os; os.truncate(chr(70), 0)"'; do (cd ${machine.home}/notes; ln -s plan F; cd ${machine.project}; ln -sfn ${outside} F; sh -c "$(echo "$c" | sed 's#F#${outside}#')") 2>/dev/null && echo "DONE $c"; done
+      python3 -c "import os; os.truncate('F', 0)" 2>/dev/null && echo DONE; echo x > made; truncate -s 0 made && rm made && echo ok`);
+    expect(stdout).toBe('ok\n');
+    expect([readFileSync(outside, 'utf8'), statSync(outside).mode & 0o777]).toEqual(['content\n', 0o644]);
+  });
+
   it('leaves nothing of its own folders behind', async () => {
     const { stdout } = await machine.run(
       "echo $TMPDIR; touch $TMPDIR/x; python3 -c \"open('/dev/shm/nd7-shared', 'w')\"",
@@ -163,6 +174,7 @@ attempt('tcp', lambda: to(socket.AF_INET, ('127.0.0.1', ${port})))
 attempt('mapped', lambda: to(socket.AF_INET6, ('::ffff:127.0.0.1', ${port})))
 attempt('any', lambda: to(socket.AF_INET, ('0.0.0.0', ${port})))
 attempt('unix', lambda: to(socket.AF_UNIX, ${JSON.stringify(socket)}))
+attempt('pair', lambda: socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)[0].sendto(b'x', ${JSON.stringify(socket)}))
 attempt('udp', lambda: socket.socket(socket.AF_INET, socket.SOCK_DGRAM))
 for everywhere in [(socket.AF_INET, ''), (socket.AF_INET6, '::'), (socket.AF_INET, None)]:
     s = socket.socket(everywhere[0])
@@ -186,6 +198,7 @@ attempt('abstract', lambda: socket.socket(socket.AF_UNIX).bind('\\0x'))
       'mapped ConnectionRefusedError',
       'any ConnectionRefusedError',
       'unix PermissionError',
+      'pair PermissionError',
       'udp PermissionError',
       "127.0.0.1 b'own'",
       "::ffff:127.0.0.1 b'own'",

@@ -5,6 +5,8 @@ import {
   AF_UNIX,
   ALLOW,
   ASK,
+  F_NOTIFY,
+  F_SETLEASE,
   IPPROTO_TCP,
   MAKES_NAMES,
   SOCK_SEQPACKET,
@@ -18,6 +20,9 @@ import {
 
 /** FS_IOC_SETFLAGS and FS_IOC_FSSETXATTR: attributes, of whatever a descriptor stands for. */
 const SETS_ATTRIBUTES = [0x4008_6602, 0x401c_5820];
+const [F_SETOWN, F_SETOWN_EX] = [8, 15];
+/** FIOSETOWN, SIOCSPGRP. */
+const SETS_OWNER = [0x8901, 0x8902];
 const [PRIO_PROCESS, IOPRIO_WHO_PROCESS] = [0, 1];
 
 /** Streams of the unix and internet families. */
@@ -86,6 +91,17 @@ export const BARE: Readonly<Record<string, () => Code>> = {
   ioctl: () =>
     load(argument(1), oneOf([...TERMINAL_INPUT, ...MAKES_NAMES, ...SETS_ATTRIBUTES], refuse('EPERM'), ALLOW)),
   socket: bareSocket,
+  // One end of a pair of datagrams sends to any path, by an address that nobody is asked about.
+  socketpair: () =>
+    load(
+      argument(0),
+      when(
+        'equal',
+        AF_UNIX,
+        load(argument(1), keep(SOCK_TYPE, oneOf([SOCK_STREAM, SOCK_SEQPACKET], ALLOW, refuse('EACCES')))),
+        refuse('EAFNOSUPPORT'),
+      ),
+    ),
   prlimit64: () => ofOthers(0),
   sched_setaffinity: () => ofOthers(0),
   sched_setscheduler: () => ofOthers(0),
@@ -102,4 +118,11 @@ export const BARE_SIGNALS: Readonly<Record<string, () => Code>> = {
     ['kill', 'tkill', 'tgkill', 'rt_sigqueueinfo', 'rt_tgsigqueueinfo'].map((name) => [name, () => ASK]),
   ),
   pidfd_send_signal: () => refuse('ENOSYS'),
+  // Whoever owns a descriptor gets its signals.
+  fcntl: () => load(argument(1), oneOf([F_SETLEASE, F_NOTIFY, F_SETOWN, F_SETOWN_EX], refuse('EPERM'), ALLOW)),
+  ioctl: () =>
+    load(
+      argument(1),
+      oneOf([...TERMINAL_INPUT, ...MAKES_NAMES, ...SETS_ATTRIBUTES, ...SETS_OWNER], refuse('EPERM'), ALLOW),
+    ),
 };

@@ -285,10 +285,19 @@ describe.each<Architecture>(['x86_64', 'aarch64'])('the filter for %s', (archite
     expect([ask('socket', 2, 2), ask('socket', 10, 1, 262), ask('socket', 16, 0o2000003)]).toEqual([
       ...[EACCES, EACCES, EAFNOSUPPORT],
     ]);
+    expect([
+      ask('socketpair', 1, 1),
+      ask('socketpair', 1, 5),
+      ask('socketpair', 1, 2),
+      ask('socketpair', 2, 1),
+    ]).toEqual([...[ALLOW, ALLOW, EACCES, EAFNOSUPPORT]]);
     // Landlock keeps signals inside, or the supervisor does.
     for (const name of ['kill', 'tkill', 'tgkill', 'rt_sigqueueinfo', 'rt_tgsigqueueinfo'])
       expect([ask(name, 7), unscoped(name, 7)]).toEqual([ALLOW, ASK]);
     expect(unscoped('pidfd_send_signal')).toBe(ENOSYS);
+    for (const owner of [8, 15]) expect([ask('fcntl', 3, owner), unscoped('fcntl', 3, owner)]).toEqual([ALLOW, EPERM]);
+    for (const owner of [0x8901, 0x8902])
+      expect([ask('ioctl', 3, owner), unscoped('ioctl', 3, owner)]).toEqual([ALLOW, EPERM]);
     expect([ask('openat', 3, 0, 0), reads('openat', 3, 0, 0), reads('openat', 3, 0, 0o10000000)]).toEqual([
       ...[ALLOW, ASK, ALLOW],
     ]);
