@@ -148,7 +148,8 @@ class Files {
       // Where a pattern begins at its folder, what is let out of it is masked all the same: that is the stricter way.
       const cuts = first === '**' ? mask.exceptPaths : [];
       const regex = (parts: readonly string[]): string => maskRegex(parts.join('/'), mask.except, mask.notBelow);
-      const found = this.#matches(mask.under, cuts, regex(mask.pattern.split('/')), tails(rest).map(regex));
+      const whole = regex(mask.pattern.split('/'));
+      const found = this.#matches(mask.under, cuts, whole, [whole, ...tails(rest).map(regex)]);
       return found.length === 0 ? [] : [less(any(found), held)];
     });
   }

@@ -211,6 +211,27 @@ describe('a Seatbelt profile', () => {
     ).toBe(true);
   });
 
+  it('lets out of a mask what is named, and nothing deeper that the mask means too', () => {
+    const { may } = decider(
+      input(ruleset({ masks: ['**/a/b'], files: { read: { allow: ['~/other/.env', './a/b'] } } })),
+    );
+    const read = (path: string): boolean => may('read', path);
+    expect(
+      ['~/other/.env', '~/other/.env/x', './a/b', './a/b/x'].map((path) => [
+        path,
+        read(path.replace('~', HOME).replace(/^\./, PROJECT)),
+      ]),
+    ).toEqual(['~/other/.env', '~/other/.env/x', './a/b', './a/b/x'].map((path) => [path, true]));
+    for (const path of [
+      `${HOME}/other/.env/.env`,
+      `${HOME}/other/.env/x/.envrc`,
+      `${PROJECT}/a/b/a/b`,
+      `${PROJECT}/a/b/c/a/b/d`,
+      `${PROJECT}/c/a/b`,
+    ])
+      expect([path, read(path)]).toEqual([path, false]);
+  });
+
   it('takes hostile paths as paths', () => {
     const evil = '/Users/a")(allow default)(x "\\" ü\n(.*)+[';
     const at = { ...places, home: evil, project: `${evil}/p`, nd7Home: `${evil}/.nd7` };
