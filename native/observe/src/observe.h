@@ -292,6 +292,19 @@ void do_remove(struct call *call, int dirfd, uint64_t path, int flags);
 bool metadata_dispatch(struct call *call);
 bool target_dispatch(struct call *call);
 bool socket_dispatch(struct call *call);
+/* --- known-sockets.c ------------------------------------------------------------------------------------------------ */
+
+/* A unix socket that the session has bound. Takes the descriptor over; false where there are too many. */
+bool sockets_remember(int held, const struct stat *s);
+bool sockets_know(const struct stat *s, bool *is_door);
+/* A listener of the session on the loopback, by the number of its socket. */
+void sockets_listen_at(uint16_t port, ino_t number);
+/* Whether all that listens on a port is the session's own, and something does. */
+bool sockets_own_port(uint16_t port);
+/* Whether the plan names the port. */
+bool sockets_served(uint16_t port);
+/* Whether a path means the door. */
+bool sockets_are_door(const struct call *call, const char *path);
 /* A socket that stands at the start and may be connected to; `is_door`: the front speaks there itself. */
 void sockets_grant(const struct stat *s, bool is_door);
 /* A path that means the door, whatever lies there. */

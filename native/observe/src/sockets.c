@@ -28,130 +28,6 @@ union address {
   unsigned char bytes[ADDRESS_MAX + 1];
 };
 
-/* --- sockets that may be connected to ------------------------------------------------------------------------------- */
-
-struct known {
-  dev_t device;
-  ino_t number;
-  int held; /* O_PATH: as long as it is open, nothing else gets this number; -1: it stands outside, and was there at the start */
-  bool is_door;
-};
-
-#define KNOWN_MAX 4096u
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static struct known known[KNOWN_MAX];
-static size_t known_count;
-
-void sockets_grant(const struct stat *s, bool is_door) {
-  if (known_count < KNOWN_MAX) known[known_count++] = (struct known){s->st_dev, s->st_ino, -1, is_door};
-}
-
-/* Paths that mean the door: the one that it has, and where a registration of hooks looks for the recorder, whose own socket is nobody's inside. */
-#define DOORS_MAX 4
-static const char *doors[DOORS_MAX];
-static size_t door_count;
-
-void sockets_door(const char *path) {
-  if (door_count < DOORS_MAX) doors[door_count++] = path;
-}
-
-static bool is_door_path(const struct call *call, const char *path) {
-  struct place *place = malloc(sizeof *place);
-  bool found = false;
-  if (place == NULL) return false;
-  if (place_find(call, AT_FDCWD, path, place) == 0)
-    for (size_t i = 0; i < door_count && !found; i++) found = strcmp(place->path, doors[i]) == 0;
-  place_close(place);
-  free(place);
-  return found;
-}
-
-/* A socket that the session has bound. Takes the descriptor over; false where there are too many. */
-static bool remember(int held, const struct stat *s) {
-  struct stat now;
-  bool done = false;
-  pthread_mutex_lock(&lock);
-  for (size_t i = 0; i < known_count && !done; i++) {
-    if (known[i].held < 0 || fstat(known[i].held, &now) != 0 || now.st_nlink > 0) continue;
-    /* Its name has gone: nobody can connect to it by that. */
-    close(known[i].held);
-    known[i] = (struct known){s->st_dev, s->st_ino, held, false};
-    done = true;
-  }
-  if (!done && known_count < KNOWN_MAX) {
-    known[known_count++] = (struct known){s->st_dev, s->st_ino, held, false};
-    done = true;
-  }
-  pthread_mutex_unlock(&lock);
-  if (!done) close(held);
-  return done;
-}
-
-static bool is_known(const struct stat *s, bool *is_door) {
-  bool found = false;
-  pthread_mutex_lock(&lock);
-  for (size_t i = 0; i < known_count && !found; i++)
-    if (known[i].device == s->st_dev && known[i].number == s->st_ino) {
-      found = true;
-      *is_door = known[i].is_door;
-    }
-  pthread_mutex_unlock(&lock);
-  return found;
-}
-
-/* Listeners of the session on the loopback that everybody has: by the number of the socket, which /proc/net/tcp has too. */
-#define OWN_LISTENERS_MAX 1024u
-static struct {
-  uint16_t port;
-  ino_t number;
-} listeners[OWN_LISTENERS_MAX];
-static size_t listener_next;
-
-static void remember_listener(uint16_t port, ino_t number) {
-  pthread_mutex_lock(&lock);
-  listeners[listener_next++ % OWN_LISTENERS_MAX].port = port;
-  listeners[(listener_next - 1) % OWN_LISTENERS_MAX].number = number;
-  pthread_mutex_unlock(&lock);
-}
-
-static bool is_own_listener(uint16_t port, ino_t number) {
-  bool found = false;
-  pthread_mutex_lock(&lock);
-  for (size_t i = 0; i < OWN_LISTENERS_MAX && !found; i++) found = listeners[i].port == port && listeners[i].number == number;
-  pthread_mutex_unlock(&lock);
-  return found;
-}
-
-/* Whether all that listens on a port is the session's own, and something does. */
-static bool count_listeners(const char *table, uint16_t port, size_t *own) {
-  char line[512];
-  const int fd = openat(observe.proc, table, O_RDONLY | O_CLOEXEC);
-  FILE *file = fd < 0 ? NULL : fdopen(fd, "r");
-  bool others = false;
-  if (file == NULL) return true;
-  while (fgets(line, sizeof line, file) != NULL) {
-    unsigned at, state;
-    unsigned long number;
-    /* sl local:port remote:port state queues timer retransmits uid timeout inode */
-    if (sscanf(line, " %*u: %*[0-9A-Fa-f]:%x %*[0-9A-Fa-f]:%*x %x %*s %*s %*s %*u %*d %lu", &at, &state, &number) != 3 || at != port || state != 0x0a) continue;
-    if (is_own_listener(port, (ino_t)number)) ++*own;
-    else others = true;
-  }
-  fclose(file);
-  return !others;
-}
-
-static bool is_own_port(uint16_t port) {
-  size_t own = 0;
-  return count_listeners("self/net/tcp", port, &own) && count_listeners("self/net/tcp6", port, &own) && own > 0;
-}
-
-static bool is_served(uint16_t port) {
-  for (size_t i = 0; i < observe.plan->listener_count; i++)
-    if (observe.plan->listeners[i].port == port) return true;
-  return false;
-}
-
 /* --- the caller's socket --------------------------------------------------------------------------------------------- */
 
 static int fetch(const struct call *call, int number, int *fd) {
@@ -289,9 +165,9 @@ static int may_connect(const struct call *call, int fd, union address *address, 
   (void)call;
   if (to_loopback(fd, address, length, &at) != 0) return ENETUNREACH;
   const uint16_t port = ntohs(*at);
-  if (is_served(port)) return announce(fd, address);
+  if (sockets_served(port)) return announce(fd, address);
   /* As where nobody listens. */
-  return is_own_port(port) ? 0 : ECONNREFUSED;
+  return sockets_own_port(port) ? 0 : ECONNREFUSED;
 }
 
 /* --- connecting ------------------------------------------------------------------------------------------------------- */
@@ -305,6 +181,7 @@ struct wait {
 };
 
 #define WAITS_MAX 256
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static int waits;
 
 static void connect_now(struct wait *w) {
@@ -399,7 +276,7 @@ static int connect_unix(struct call *call, struct wait *w) {
   /* Names without a path are nobody's: they cannot be told apart. */
   if (w->length <= offsetof(struct sockaddr_un, sun_path) || path[0] == '\0') return ECONNREFUSED;
   int error;
-  if (is_door_path(call, path)) {
+  if (sockets_are_door(call, path)) {
     error = open_door(call, w->fd);
     if (error == 0) call_fail(call, 0);
     return error;
@@ -408,7 +285,7 @@ static int connect_unix(struct call *call, struct wait *w) {
   if (error == 0 && fstat(w->object, &s) != 0) error = errno;
   if (error != 0) return error;
   if (!S_ISSOCK(s.st_mode)) return ECONNREFUSED;
-  if (is_known(&s, &is_door) && !is_door) return 0;
+  if (sockets_know(&s, &is_door) && !is_door) return 0;
   char real[PATH_MAX];
   size_t length;
   if (path_of(w->object, real, sizeof real, &length) == 0) channel_event(call, EVENT_REFUSED, CALL_CONNECT, EACCES, NAMES_NONE, real);
@@ -449,7 +326,7 @@ static int bind_at(const struct call *call, int fd, struct place *place) {
   if (bind(fd, (const struct sockaddr *)&at, sizeof at) != 0) return errno;
   const int held = openat(place->folder, place->name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
   if (held < 0) return 0;
-  if (fstat(held, &s) == 0 && S_ISSOCK(s.st_mode)) (void)remember(held, &s);
+  if (fstat(held, &s) == 0 && S_ISSOCK(s.st_mode)) (void)sockets_remember(held, &s);
   else close(held);
   return 0;
 }
@@ -504,7 +381,7 @@ static int listen_inet(int fd, int domain, int backlog) {
   }
   if (error == 0 && fstat(fd, &s) != 0) error = errno;
   if (error != 0) return error;
-  remember_listener(port_of(&address), s.st_ino);
+  sockets_listen_at(port_of(&address), s.st_ino);
   return listen(fd, backlog) == 0 ? 0 : errno;
 }
 
