@@ -1,4 +1,4 @@
-import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import { Agent, request, type AgentOptions, type RequestOptions } from 'node:https';
 import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
@@ -6,9 +6,9 @@ import { connect as tlsConnect, type ConnectionOptions } from 'node:tls';
 import type { Credential } from '@nd7/policy';
 import { answerOf, answerText, sayLast } from './answer.js';
 import { Refusal } from './decision.js';
-import { exchange, passUpgrade, requestFields } from './exchange.js';
+import { exchange, hasBody, passUpgrade, requestFields } from './exchange.js';
 import { limitHeads } from './heads.js';
-import { isFor } from './http.js';
+import { isFor, strictServer } from './http.js';
 import type { Egress } from './proxy.js';
 import { readHost, shown, type Target } from './target.js';
 
@@ -40,7 +40,7 @@ export class Endpoint {
     this.#stance = credential.way;
     this.#target = readHost(host, 443);
     this.#agent = new CheckedAgent(egress, this.#target, tls);
-    this.#server = createServer({ insecureHTTPParser: false, requestTimeout: 0, noDelay: true })
+    this.#server = strictServer()
       .on('request', (asked: IncomingMessage, answer: ServerResponse) => void this.#forward(asked, answer))
       .on('upgrade', (asked: IncomingMessage, socket: Socket, head: Buffer) => void this.#upgrade(asked, socket, head))
       .on(
@@ -93,6 +93,8 @@ export class Endpoint {
     socket.on('error', () => socket.destroy());
     if (this.#stance === 'endpoint')
       return this.#refuse(asked.url ?? '', socket, 'no upgrade here: this listener speaks plain HTTP');
+    // What was announced and not sent the host would take from the next request on its connection.
+    if (hasBody(asked)) return this.#refuse(asked.url ?? '', socket, 'no upgrade here for a request with a body');
     try {
       if (head.length > 0) socket.unshift(head);
       await passUpgrade(await this.#admitted(asked), asked, socket, this.#target.host);
@@ -105,6 +107,9 @@ export class Endpoint {
   async #admitted(asked: IncomingMessage): Promise<RequestOptions> {
     const path = asked.url ?? '';
     if (!path.startsWith('/')) throw await this.#refused(path, `"${shown(path)}" is no path`);
+    // RFC 9110 section 9.3.8: the answer would be the request, with the credential.
+    if (asked.method === 'TRACE')
+      throw await this.#refused(path, 'TRACE is not passed on where a credential is put on');
     // Whoever means the host says so; to a listener of its own a program says that one's address.
     if (this.#stance === 'terminate' && !isFor(asked, this.#target))
       throw await this.#refused(path, `the request on a connection to ${this.#target.host} has another Host field`);

@@ -26,11 +26,24 @@ export function requestFields(
   authority: string,
   instead: readonly [string, string][] = [],
 ): string[] {
-  const replaced = new Set(['host', ...instead.map(([name]) => name.toLowerCase())]);
+  const replaced = new Set(['host', 'content-length', ...instead.map(([name]) => name.toLowerCase())]);
   const kept = endToEnd(asked).filter(([name]) => !replaced.has(name.toLowerCase()));
-  const hasChunks = asked.headers['transfer-encoding'] !== undefined;
-  const body: [string, string][] = hasChunks ? [['Transfer-Encoding', 'chunked']] : [];
-  return [['Host', authority], ...kept, ...instead, ...body].flat();
+  return [['Host', authority], ...kept, ...instead, ...framing(asked)].flat();
+}
+
+/**
+ * The one field that says where a request's body ends, as the parser has it: whatever Connection names. A body that went on without it would be
+ * the next request to the server, and what comes behind that its body.
+ */
+function framing({ headers }: IncomingMessage): [string, string][] {
+  if (headers['transfer-encoding'] !== undefined) return [['Transfer-Encoding', 'chunked']];
+  const length = headers['content-length'];
+  return length === undefined ? [] : [['Content-Length', length]];
+}
+
+/** Whether a request says that it has a body. */
+export function hasBody(asked: IncomingMessage): boolean {
+  return framing(asked).some(([, value]) => !/^0*$/.test(value));
 }
 
 /** The fields of a message that go on to its end, in their order, by pairs. */

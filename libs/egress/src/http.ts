@@ -1,4 +1,11 @@
-import { createServer, request, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import {
+  createServer,
+  request,
+  type IncomingMessage,
+  type Server,
+  type ServerOptions,
+  type ServerResponse,
+} from 'node:http';
 import type { Socket } from 'node:net';
 import { parseAuthority, parseHost } from '@nd7/policy';
 import { answerOf, answerText, sayLast, TOKEN_WANTED } from './answer.js';
@@ -10,6 +17,16 @@ import { readHost, readTarget, shown, shownHost, type Target } from './target.js
 
 const MAX_HEAD = 64 << 10;
 
+/**
+ * A server whose parser reads what a request is in one way only and leaves nothing out: a field that is left out, as Node does behind the first
+ * thousand, would still say to the parser where the body ends.
+ */
+export function strictServer(options: ServerOptions = {}): Server {
+  const server = createServer({ ...options, insecureHTTPParser: false, requestTimeout: 0, noDelay: true });
+  server.maxHeadersCount = 0;
+  return server;
+}
+
 /** The HTTP way in: CONNECT, and plain requests in absolute form. Node's parser reads them, in its strict mode. */
 export class HttpFront {
   readonly #egress: Egress;
@@ -20,12 +37,7 @@ export class HttpFront {
 
   constructor(egress: Egress) {
     this.#egress = egress;
-    this.#server = createServer({
-      maxHeaderSize: MAX_HEAD,
-      insecureHTTPParser: false,
-      requestTimeout: 0,
-      noDelay: true,
-    })
+    this.#server = strictServer({ maxHeaderSize: MAX_HEAD })
       .on('connect', (asked: IncomingMessage, socket: Socket, head: Buffer) => void this.#connect(asked, socket, head))
       .on('request', (asked: IncomingMessage, answer: ServerResponse) => void this.#forward(asked, answer))
       .on(

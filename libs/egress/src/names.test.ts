@@ -2,7 +2,7 @@ import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { createSocket, type Socket as Datagrams } from 'node:dgram';
 import { Resolver } from 'node:dns/promises';
 import { once } from 'node:events';
-import { connect, createServer } from 'node:net';
+import { connect, createServer, type Socket } from 'node:net';
 import { rule, TestNet } from './egress.fixture.js';
 
 let net: TestNet;
@@ -108,6 +108,29 @@ describe('the name server', () => {
       3,
     ]);
   });
+
+  it('asks who does not listen to its answers to wait, and then goes: nothing is kept for it', async () => {
+    const listener = createServer();
+    net.egress.serveNames(listener);
+    const port = await net.listen(listener);
+    const served = once(listener, 'connection') as Promise<[Socket]>;
+    const name = [3, ...Buffer.from('api'), 7, ...Buffer.from('example'), 3, ...Buffer.from('com'), 0, 0, 1, 0, 1];
+    const bytes = [0, 7, 1, 0, 0, 1, 0, 0, 0, 0, 0, 0, ...name];
+    const many = Buffer.concat(Array.from({ length: 2_000 }, () => Buffer.from([0, bytes.length, ...bytes])));
+    const socket = connect(port, '127.0.0.1').on('error', () => undefined);
+    const [there] = await served;
+    let most = 0;
+    const look = setInterval(() => (most = Math.max(most, there.writableLength)), 5);
+    const ask = (): void => {
+      while (!socket.destroyed && socket.write(many)) continue;
+    };
+    socket.on('drain', ask);
+    ask();
+    await once(there, 'close');
+    clearInterval(look);
+    socket.destroy();
+    expect(most).toBeLessThan(256 << 10);
+  }, 30_000);
 
   it('is silent about what is no query, and goes on', async () => {
     const socket = createSocket('udp4');

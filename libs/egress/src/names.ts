@@ -55,7 +55,9 @@ export class NameServer {
         const answer = await this.answer(held.subarray(2, 2 + length));
         if (answer === undefined) break;
         held = held.subarray(2 + length);
-        socket.write(Buffer.concat([Buffer.of(answer.length >> 8, answer.length & 255), answer]));
+        const isTaken = socket.write(Buffer.concat([Buffer.of(answer.length >> 8, answer.length & 255), answer]));
+        // Who asks and does not listen is asked to wait: what was answered would lie in memory here.
+        if (!isTaken && !(await drained(socket, this.#egress.patienceMs))) break;
         continue;
       }
       const more = await nextBytes(socket, this.#egress.patienceMs);
@@ -109,4 +111,19 @@ export class NameServer {
     this.#known.set(key, recorded);
     return recorded;
   }
+}
+
+/** Whether what was written has been taken within a time. */
+function drained(socket: Socket, withinMs: number): Promise<boolean> {
+  return new Promise((resolve) => {
+    const done = (isTaken: boolean): void => {
+      clearTimeout(timer);
+      socket.off('drain', taken).off('close', over);
+      resolve(isTaken);
+    };
+    const [taken, over] = [() => done(true), () => done(false)];
+    const timer = setTimeout(over, withinMs);
+    if (socket.destroyed) return done(false);
+    socket.on('drain', taken).on('close', over);
+  });
 }

@@ -112,6 +112,11 @@ describe('a tunnel to a host for which a credential is held', () => {
       'GET / HTTP/1.1\r\nHost: evil.example\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n',
     ],
     [
+      'an upgrade with a body, which the host would take from the next request',
+      'POST / HTTP/1.1\r\nHost: registry.example.com\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nContent-Length: 90\r\n\r\n',
+    ],
+    ['its own head', 'TRACE / HTTP/1.1\r\nHost: registry.example.com\r\nConnection: close\r\n\r\n'],
+    [
       'a body of two lengths',
       'POST / HTTP/1.1\r\nHost: registry.example.com\r\nContent-Length: 4\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n',
     ],

@@ -3,8 +3,9 @@ import { once } from 'node:events';
 
 /** An announcement and its connection come by two ways; this is more than one can be late. */
 const LATE_MS = 2_000;
-/** Announced and never come: a program that gave up. */
+/** Announced at once; more are a program's that gives up before it connects. */
 const MOST_ANNOUNCED = 4_096;
+const HERE = '127.0.0.1';
 
 /**
  * Listeners on this machine's own loopback that hear one session only: its supervisor makes the connections, and says before each from which
@@ -13,7 +14,8 @@ const MOST_ANNOUNCED = 4_096;
 export class OwnListeners {
   readonly #listening: Server[] = [];
   readonly #ports: number[] = [];
-  readonly #announced = new Set<number>();
+  /** Until when each is waited for: what never came leaves nothing behind that somebody else with that port could use. */
+  readonly #announced = new Map<number, number>();
   readonly #waiting = new Map<number, () => void>();
   /** What is served, in the order of `ports`. */
   readonly served: Server[] = [];
@@ -32,9 +34,9 @@ export class OwnListeners {
   announced(port: number): void {
     const wait = this.#waiting.get(port);
     if (wait !== undefined) return wait();
-    const [oldest] = this.#announced;
+    const [oldest] = this.#announced.keys();
     if (this.#announced.size >= MOST_ANNOUNCED && oldest !== undefined) this.#announced.delete(oldest);
-    this.#announced.add(port);
+    this.#announced.set(port, performance.now() + LATE_MS);
   }
 
   close(): void {
@@ -45,7 +47,7 @@ export class OwnListeners {
   async #listen(): Promise<void> {
     const inner = new Server();
     const server = createServer({ allowHalfOpen: true }, (socket) => this.#judge(socket, inner));
-    server.listen(0, '127.0.0.1', 511);
+    server.listen(0, HERE, 511);
     await once(server, 'listening');
     const address = server.address();
     this.#listening.push(server);
@@ -55,8 +57,12 @@ export class OwnListeners {
 
   #judge(socket: Socket, inner: Server): void {
     const port = socket.remotePort ?? 0;
+    // A port belongs to one program for each address: with another of the loopback's it would be anybody's.
+    if (socket.remoteAddress !== HERE) return void socket.destroy();
     const admit = (): boolean => inner.emit('connection', socket);
-    if (this.#announced.delete(port)) return void admit();
+    const until = this.#announced.get(port);
+    this.#announced.delete(port);
+    if (until !== undefined && performance.now() < until) return void admit();
     if (this.#waiting.has(port)) return void socket.destroy();
     const timer = setTimeout(() => {
       this.#waiting.delete(port);
