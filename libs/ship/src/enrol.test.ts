@@ -7,6 +7,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { enrol, nameHash, readVaultFile, ShipError, VaultError, type EnrolOptions } from './index.js';
 import { vaultUrl } from './enrol.js';
+import { writeVaultFile } from './vault-file.js';
 
 let vault: VaultDouble;
 let home: string;
@@ -94,6 +95,20 @@ test('an enrolled machine is not enrolled anew by accident; its key stays', asyn
   const { vault: second } = await enrol(options({ replace: true }));
   expect(second.machine).toBe(first.machine);
   expect(second.token).not.toBe(first.token);
+});
+
+test('a machine that is enrolled anew at the same log takes no older policy of the team than it has seen; at another any', async () => {
+  const { vault: first } = await enrol(options());
+  writeVaultFile(home, { ...first, teamPolicy: 3 });
+  expect((await enrol(options({ replace: true }))).vault.teamPolicy).toBe(3);
+  expect(readVaultFile(home)?.teamPolicy).toBe(3);
+  const other = await VaultDouble.start();
+  try {
+    const { vault: second } = await enrol(options({ replace: true, url: other.url, token: other.enrolmentToken() }));
+    expect([second.vkey === first.vkey, second.teamPolicy]).toEqual([false, undefined]);
+  } finally {
+    await other.stop();
+  }
 });
 
 test.each(['', 'nd7e1_x', 'nd7m1_abc', `nd7e1_${'a'.repeat(43)}_${'A'.repeat(64)}`])(

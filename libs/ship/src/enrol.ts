@@ -100,6 +100,7 @@ export async function enrol(options: EnrolOptions): Promise<Enrolled> {
     machine: answer.machine,
     token: answer.token,
     policy: answer.policy,
+    ...seenOf(present, answer),
   };
   writeVaultFile(home, vault);
 
@@ -223,4 +224,13 @@ async function checkEnrolReceipt(text: string, vault: VaultFile): Promise<void> 
       reason: 'receipt-mismatch',
     });
   }
+}
+
+/** The version of the team's policy that was seen counts on where the same key speaks for the same log: it takes no older one either. */
+function seenOf(
+  present: VaultFile | undefined,
+  { origin, vkey }: Pick<VaultFile, 'origin' | 'vkey'>,
+): Pick<VaultFile, 'teamPolicy'> {
+  const isSame = present?.origin === origin && present.vkey === vkey;
+  return isSame && present.teamPolicy !== undefined ? { teamPolicy: present.teamPolicy } : {};
 }

@@ -66,10 +66,11 @@ export async function pullTeamPolicy(parts: {
   timeoutMs?: number;
 }): Promise<{ version: number | undefined; changed: boolean }> {
   const { home, signer, clock, random, timeoutMs = 15_000 } = parts;
-  const vault = readVaultFile(home);
-  if (vault === undefined) throw new ShipError('not-enrolled', 'this machine is not enrolled: `nd7 enrol URL TOKEN`');
-  const access = { machine: vault.machine, token: vault.token, signer };
-  const found = await new VaultClient({ url: vault.url, access, clock, random, timeoutMs }).teamPolicy();
+  const asked = enrolledAt(home);
+  const access = { machine: asked.machine, token: asked.token, signer };
+  const found = await new VaultClient({ url: asked.url, access, clock, random, timeoutMs }).teamPolicy();
+  // While the vault answered another may have fetched a newer one, or enrolled this machine elsewhere: neither is undone.
+  const vault = enrolledAt(home);
   if (found === undefined) return { version: vault.teamPolicy, changed: false };
   const version = checked(found, vault);
   const text = `${JSON.stringify(found)}\n`;
@@ -78,6 +79,12 @@ export async function pullTeamPolicy(parts: {
   // Behind the policy itself: a machine that has seen a version has it.
   writeVaultFile(home, { ...vault, teamPolicy: version });
   return { version, changed: true };
+}
+
+function enrolledAt(home: string): VaultFile {
+  const vault = readVaultFile(home);
+  if (vault === undefined) throw new ShipError('not-enrolled', 'this machine is not enrolled: `nd7 enrol URL TOKEN`');
+  return vault;
 }
 
 function parseJson(text: string): unknown {

@@ -1,9 +1,19 @@
 // `nd7 learn` around real tools: the profile that it writes runs the same command without a refusal, and nothing that is held back is in it.
 import { spawn, spawnSync } from 'node:child_process';
-import { existsSync, mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import {
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { readPolicy, type PolicyDocument } from '@nd7/policy';
+import { ProfileFile } from './learn-file.js';
 import { BIN, removeThrowAways, throwAway } from '../testing/recorder.fixture.js';
 
 let user: string;
@@ -172,6 +182,38 @@ describe('nd7 learn', () => {
     } finally {
       server.close();
     }
+  });
+
+  it('writes to the file that was named, and not where what runs inside has led its name', () => {
+    const settings = join(user, '.settings');
+    mkdirSync(settings);
+    writeFileSync(join(settings, 'rc'), 'mine');
+    writeFileSync(join(project, 'p.jsonc'), '');
+    script('link.sh', 'rm -f p.jsonc; ln -s ../.settings/rc p.jsonc; rm -rf out; ln -s ../.settings out');
+    for (const args of [
+      ['--force', '--write', './p.jsonc'],
+      ['--write', './out/new.jsonc'],
+    ]) {
+      rmSync(join(project, 'out'), { force: true });
+      expect(nd7('learn', ...args, '--', 'sh', 'link.sh')).toMatchObject({
+        status: 1,
+        stderr: expect.stringMatching(/what ran inside has moved .*\.jsonc/) as string,
+      });
+    }
+    expect(readdirSync(settings)).toEqual(['rc']);
+    expect(readFileSync(join(settings, 'rc'), 'utf8')).toBe('mine');
+  });
+
+  it('leaves no file where nothing was learned, and what was there as it was', () => {
+    const file = join(project, 'q.jsonc');
+    ProfileFile.open(file, false).abandon();
+    expect(existsSync(file)).toBe(false);
+    writeFileSync(file, 'mine');
+    ProfileFile.open(file, true).abandon();
+    expect(readFileSync(file, 'utf8')).toBe('mine');
+    expect(() => ProfileFile.open(file, false)).toThrow(/EEXIST/);
+    symlinkSync(file, join(project, 'link'));
+    expect(() => ProfileFile.open(join(project, 'link'), true)).toThrow(/is a link/);
   });
 
   it('keeps what was learned until it was interrupted', async () => {

@@ -1,10 +1,11 @@
-import { existsSync, mkdirSync, writeFileSync } from 'node:fs';
-import { basename, dirname, join, resolve } from 'node:path';
+import { existsSync } from 'node:fs';
+import { basename, join, resolve } from 'node:path';
 import { isatty } from 'node:tty';
 import type { Learnt, PolicyDocument } from '@nd7/policy';
 import type { Command } from 'commander';
 import { CliError, type Io } from '../cli/io.js';
 import { safeLine as safe } from '../show/safe.js';
+import { ProfileFile } from './learn-file.js';
 import { agentOf, attached } from './run.js';
 
 interface LearnOptions {
@@ -89,6 +90,7 @@ async function learnFrom(command: string[], options: LearnOptions, io: Io): Prom
   const attachment = found && (await attached(command, found, ruleset, io));
   const result = (): Learnt =>
     policy.learn({ policies, ...learning.found, include: options.include, facts: learnFacts() });
+  const written = file === undefined ? undefined : ProfileFile.open(file, options.force === true);
   let learnt: Learnt | undefined;
   const ended = await runSession({
     ruleset,
@@ -110,13 +112,16 @@ async function learnFrom(command: string[], options: LearnOptions, io: Io): Prom
         'what was learned',
       );
     },
+  }).catch((error: unknown) => {
+    written?.abandon();
+    throw error;
   });
   progress?.end();
   if (learnt !== undefined) {
     const text = policy.profileText(learnt.document, learnt.held, basename(command[0] ?? ''));
-    if (file !== undefined) write(file, text, options.force === true);
+    written?.write(text);
     tell(learnt, { text, file, isCut: learning.isCut, code: ended.code }, io);
-  }
+  } else written?.abandon();
   endAs(ended);
 }
 
@@ -133,19 +138,6 @@ function fileFor({ write: name, force }: LearnOptions, io: Io): string | undefin
   if (existsSync(file) && force !== true)
     throw new CliError(2, `${file} is there already`, 'Choose another name, or say --force.');
   return file;
-}
-
-function write(file: string, text: string, force: boolean): void {
-  try {
-    mkdirSync(dirname(file), { recursive: true, mode: 0o700 });
-    writeFileSync(file, text, { mode: 0o600, flag: force ? 'w' : 'wx' });
-  } catch (error) {
-    throw new CliError(
-      1,
-      `${file} cannot be written (${(error as NodeJS.ErrnoException).code ?? 'error'})`,
-      'Run again with another --write; the record of the session has the profile too.',
-    );
-  }
 }
 
 function tell(

@@ -217,6 +217,14 @@ describe('a learned profile', () => {
     expect(document.files?.read?.allow).toEqual(['~/.q', evil.replace(HOME, '~'), '~/.z']);
   });
 
+  it('writes what is not seen in a name as its number, and the name stays what it is', () => {
+    const evil = `${HOME}/.x/a\u202e\u2066b\u009b31m\u200b\u{e0041}\u2028\n# c`;
+    const learnt = learn(asked([saw('read', evil), saw('read', `${HOME}/.ssh/\u202e\u009b`)]));
+    const text = profileText(learnt.document, learnt.held, 'x\u202e');
+    expect(text).not.toMatch(/[\p{Cf}\u2028\u0080-\u009f]/u);
+    expect(readPolicy(text, 'f', 'f').document.files?.read?.allow).toEqual([evil.replace(HOME, '~')]);
+  });
+
   it('is the same in whatever order things were seen, is a policy, and allows all that was seen and not held back', () => {
     const name = fc.constantFrom('a', 'b', 'c', '.d', '.ssh', '.cache', 'x.so', '.env', 'node_modules');
     const where = fc.constantFrom(
