@@ -181,6 +181,8 @@ class CheckedAgent extends Agent {
     const { host, kind } = this.#target;
     const socket = await this.#egress.dial(await this.#egress.look(this.#target));
     return tlsConnect({
+      // Whatever NODE_TLS_REJECT_UNAUTHORIZED says where nd7 was started: a credential goes to nobody who is not the host.
+      rejectUnauthorized: true,
       ...this.#tls,
       socket,
       host,

@@ -69,15 +69,8 @@ export type AddressKind =
   | 'unspecified'
   | 'reserved'; // documentation, benchmarking, tunnels, not assigned
 
-/** Cloud metadata and host services outside link-local space: Azure, Oracle, Alibaba; AWS and Google on IPv6. */
-const METADATA = new Set([
-  '168.63.129.16',
-  '192.0.0.192',
-  '100.100.100.200',
-  'fd00:ec2::254',
-  'fd20:ce::254',
-  '169.254.169.254',
-]);
+/** Cloud metadata and host services outside link-local space: Azure, Oracle, Alibaba; Google on IPv6. */
+const METADATA = new Set(['168.63.129.16', '192.0.0.192', '100.100.100.200', 'fd20:ce::254', '169.254.169.254']);
 
 /** IANA special-purpose address registries (RFC 6890 and successors); first match decides. */
 const IPV4: readonly (readonly [string, number, AddressKind])[] = [
@@ -123,6 +116,8 @@ function ipv6Kind(groups: readonly number[]): AddressKind {
     return addressKind(ipv4Of(groups, 6));
   if (a === 0x2002) return addressKind(ipv4Of(groups, 1));
   if ((a & 0xffc0) === 0xfe80) return 'link-local';
+  // All that AWS has there are services of the host: metadata (::254), credentials of pods (::23), names (::253), time (::123).
+  if (a === 0xfd00 && b === 0xec2) return 'metadata';
   if ((a & 0xfe00) === 0xfc00 || (a & 0xffc0) === 0xfec0) return 'private';
   if ((a & 0xff00) === 0xff00) return 'multicast';
   // Protocol assignments with Teredo and ORCHID, documentation.

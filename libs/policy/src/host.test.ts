@@ -272,6 +272,8 @@ describe('addressKind', () => {
     ['fec0::1', 'private'],
     ['fd00::1', 'private'],
     ['fd00:ec2::254', 'metadata'],
+    ['fd00:ec2::23', 'metadata'],
+    ['fd00:ec3::23', 'private'],
     ['ff02::1', 'multicast'],
     ['64:ff9b::7f00:1', 'loopback'],
     ['64:ff9b::a9fe:a9fe', 'metadata'],
