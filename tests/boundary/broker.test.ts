@@ -244,6 +244,30 @@ python3 kill.py $S; $S -c 'echo works'; i=0; while pgrep -f "^sleep ${mark}" > /
       expect(stdout).toBe('0\n0\n0\n');
     });
 
+    it('nobody inside looks into what begins beside the agent, from its first instruction on', () => {
+      const look = `for p in /proc/[0-9]*; do [ $p = /proc/$$ ] || for f in 3 4 5 6 7 8 9; do [ ! -e $p/fd/$f ] || echo looked $p $f; done; done`;
+      for (let i = 0; i < 5; i++) {
+        const { stdout, stderr } = desk.inside(`for i in 1 2 3 4 5 6 7 8 9 10; do ${look}; done; echo done`);
+        expect([stdout, stderr]).toEqual(['done\n', '']);
+      }
+    });
+
+    it('goes on where another is asked for that no frame holds, which runs by itself', () => {
+      writeFileSync(join(desk.project, 'large.py'), LARGE);
+      const { stdout, stderr } = desk.inside(
+        `ulimit -s unlimited; $S -c 'sleep 2; echo kept; exit 3' & p=$!; sleep 0.5; python3 large.py; wait $p; echo $?; $S -c 'echo after'`,
+      );
+      expect([stdout, stderr]).toEqual(['120000\nkept\n3\nafter\n', '']);
+      expect(desk.of('alarm')).toEqual([]);
+      expect(desk.of('exec.end').filter(({ direct }) => direct === true)).toHaveLength(1);
+    });
+
+    it('waits for nobody whose streams take their time to close', () => {
+      writeFileSync(join(desk.project, 'linger.py'), LINGER);
+      const { stdout } = desk.inside('python3 linger.py');
+      expect(stdout).toBe('runs\n0\n');
+    });
+
     it('is not taken from who says something else, holds everything or says nothing', () => {
       writeFileSync(join(desk.project, 'hostile.py'), HOSTILE);
       const { stdout } = desk.inside('python3 hostile.py; $S -c "echo still; exit 4"; echo $?');
@@ -356,4 +380,32 @@ for i in range(400):
     try: s.connect('/run/nd7/exec')
     except BlockingIOError: pass
     held.append(s)
+`;
+
+/** A command with an environment of more than 5 MB. */
+const LARGE = String.raw`
+import os, subprocess
+variables = dict(os.environ)
+variables.update({'V%d' % i: 'x' * 120000 for i in range(45)})
+subprocess.run([variables['CLAUDE_CODE_SHELL'], '-c', 'echo ' + chr(36) + '{#V1}'], env=variables)
+`;
+
+/** Hands a socket over that holds its closer for an hour, and keeps no other end of it; then a command is to run. */
+const LINGER = String.raw`
+import array, os, socket, struct, subprocess, time
+door = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+door.connect('/run/nd7/exec')
+listener = socket.socket()
+listener.bind(('127.0.0.1', 0))
+listener.listen(1)
+full = socket.create_connection(listener.getsockname())
+full.setblocking(False)
+try:
+    while True: full.send(b'x' * 65536)
+except BlockingIOError: pass
+full.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack('ii', 1, 3600))
+door.sendmsg([b'no request'], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array('i', [full.fileno()]))])
+full.close()
+time.sleep(0.3)
+print(subprocess.run([os.environ['CLAUDE_CODE_SHELL'], '-c', 'echo runs'], timeout=60).returncode)
 `;

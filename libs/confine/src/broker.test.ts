@@ -74,6 +74,22 @@ it('reads what the broker tells, in pieces of any size', async () => {
   }
 });
 
+it('says of an order that no frame holds that it runs directly', async () => {
+  const order = {
+    program: '/bin/sh',
+    argv: ['sh'],
+    environment: Array.from({ length: 5 }, () => Buffer.alloc(1 << 20, 'x')),
+    folder: 2,
+    umask: 0o22,
+    ignored: 0n,
+  };
+  const { channel, written } = front({ verdict: 'run', order });
+  channel.push(frame(1, 7, Buffer.concat([u32(100, 0, 0), Buffer.from('true')])));
+  await settled();
+  await settled();
+  expect(Buffer.concat(written)).toEqual(frame(2, 7));
+});
+
 it('answers with an order, with a refusal, and with no more than the floor where nothing could be decided', async () => {
   const order = {
     program: '/bin/sh',

@@ -73,6 +73,8 @@ const ORDER = { run: 1, direct: 2, refuse: 3 } as const;
 const FLAG = { login: 8, terminal: 16, itself: 32 } as const;
 /** A text is at most 128 KiB. */
 const MAX = (128 << 10) + 64;
+/** EXEC_BLOCK_MAX of native/launch/src/exec.h. */
+const MAX_ORDER = 4 << 20;
 /** A wait status: the low seven bits are the signal. */
 const SIGNAL_BITS = 0x7f;
 
@@ -147,11 +149,13 @@ export class Broker {
 
   async #ask(command: AskedCommand): Promise<void> {
     // Where nothing can be decided it runs under the floor.
-    const answer = await this.front.asked(command).catch((): CommandAnswer => ({ verdict: 'direct' }));
-    const body =
+    let answer = await this.front.asked(command).catch((): CommandAnswer => ({ verdict: 'direct' }));
+    let body =
       answer.verdict === 'run'
         ? encodeOrder(answer.order)
         : Buffer.from(answer.verdict === 'refuse' ? answer.reason : '');
+    // A program may have an environment that no frame holds: the broker would take it for nonsense, and end with all that it keeps.
+    if (body.length > MAX_ORDER) [answer, body] = [{ verdict: 'direct' }, Buffer.alloc(0)];
     const head = Buffer.alloc(12);
     [8 + body.length, ORDER[answer.verdict], command.id].forEach((value, i) => head.writeUInt32LE(value, 4 * i));
     if (this.channel.writable) this.channel.write(Buffer.concat([head, body]));

@@ -9,7 +9,7 @@ const COMMAND_MS = 30_000;
 
 /**
  * Reads a credential's secret outside the session: a variable of nd7's own environment, a file's content, or what a command prints (run
- * directly, no shell, at most 30 s). White space around it goes. Throws an Error that says what is wrong and never what was read.
+ * directly, no shell, in /, at most 30 s). White space around it goes. Throws an Error that says what is wrong and never what was read.
  */
 export async function readSecret(from: Credential['from'], environment: NodeJS.ProcessEnv): Promise<string> {
   const secret = (await rawSecret(from, environment)).trim();
@@ -24,8 +24,9 @@ async function rawSecret(from: Credential['from'], environment: NodeJS.ProcessEn
   if ('file' in from) return readStart(from.file);
   const [program = '', ...args] = from.command;
   try {
-    return (await promisify(execFile)(program, args, { timeout: COMMAND_MS, maxBuffer: MOST, env: environment }))
-      .stdout;
+    return (
+      await promisify(execFile)(program, args, { timeout: COMMAND_MS, maxBuffer: MOST, env: environment, cwd: '/' })
+    ).stdout;
   } catch (error) {
     // The message of execFile holds what the command printed.
     const { code, killed } = error as { code?: string | number; killed?: boolean };

@@ -87,8 +87,21 @@ static void shut(int *fd) {
   *fd = -1;
 }
 
+/* What somebody inside has sent. A socket could have this process wait at its close for as long as its owner likes (SO_LINGER). */
+static void close_handed(int fd) {
+  const struct linger none = {0};
+  struct linger own;
+  socklen_t size = sizeof own;
+  if (fd < 0) return;
+  if (getsockopt(fd, SOL_SOCKET, SO_LINGER, &own, &size) == 0 && own.l_onoff != 0 && own.l_linger > 0) setsockopt(fd, SOL_SOCKET, SO_LINGER, &none, sizeof none);
+  close(fd);
+}
+
 static void close_streams(struct run *run) {
-  for (int i = 0; i < 3; i++) shut(&run->streams[i]);
+  for (int i = 0; i < 3; i++) {
+    close_handed(run->streams[i]);
+    run->streams[i] = -1;
+  }
 }
 
 static void forget(struct run *run) {
@@ -131,7 +144,7 @@ static void take_request(struct run *run, const unsigned char *bytes, size_t len
   unsigned wanted = 0;
   for (unsigned i = 0; whole && i < 3; i++) wanted += request.flags >> i & 1;
   if (!whole || wanted != count) {
-    for (size_t i = 0; i < count; i++) close(fds[i]);
+    for (size_t i = 0; i < count; i++) close_handed(fds[i]);
     tell_numbers(TOLD_REFUSED, NO_REQUEST, (uint32_t)run->pid, run->uid);
     answer(run, EXEC_REFUSED, 0, "that is no request", 18);
     forget(run);
@@ -174,7 +187,7 @@ static void stub_speaks(struct run *run) {
     take_request(run, bytes, cut ? 0 : (size_t)n, fds, count);
     return;
   }
-  for (size_t i = 0; i < count; i++) close(fds[i]);
+  for (size_t i = 0; i < count; i++) close_handed(fds[i]);
   struct exec_signal signal;
   if (n <= 0) {
     stub_has_gone(run);

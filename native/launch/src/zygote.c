@@ -20,7 +20,7 @@
 
 /* The agent's streams are not its own: their ends are waited for. */
 static bool stand_apart(int link) {
-  if (setsid() < 0 || prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) != 0) return false;
+  if (setsid() < 0) return false;
   const int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
   for (int fd = 0; fd < 3; fd++)
     if (null < 0 || dup2(null, fd) != fd) return false;
@@ -77,6 +77,8 @@ static _Noreturn void run(int link) {
 }
 
 void zygote_start(int link) {
+  /* Before there is a process that is called so: the agent may run before the zygote does, and would look into it. What is executed makes its own dumpable again. */
+  if (prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) != 0) _exit(125);
   const pid_t between = fork();
   if (between == 0) {
     /* A child of init, not of the agent: no program has children that it did not make. */

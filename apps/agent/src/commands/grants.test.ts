@@ -205,6 +205,19 @@ canConfine('a living session', () => {
     ]);
   });
 
+  it('has nothing run outside by a name that it can put on the person’s PATH', async () => {
+    const bin = join(desk.project, 'node_modules/.bin');
+    desk.variables = { PATH: `${bin}:/usr/local/bin:/usr/bin:/bin`, DBUS_SESSION_BUS_ADDRESS: 'unix:path=/none' };
+    const ran = join(desk.project, 'ran');
+    const session = await desk.session();
+    await session.do(`fs.mkdirSync('${bin}', { recursive: true })`);
+    await session.do(`fs.writeFileSync('${bin}/notify-send', '#!/bin/sh\\n: > ${ran}', { mode: 0o755 })`);
+    await session.do("run('/run/nd7/nd7', 'ask', 'net', 'a.invalid').status");
+    expect(desk.json<Asked>(['grants']).sessions[0]?.requests).toHaveLength(1);
+    await session.end();
+    expect(existsSync(ran)).toBe(false);
+  });
+
   it('says at its end what was granted, and the text that keeps it', async () => {
     const session = await desk.session(['-v']);
     desk.nd7(['allow', 'net', 'a.test', 'b.test:8443']);

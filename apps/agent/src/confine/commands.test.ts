@@ -1,4 +1,6 @@
 // What of a command is believed, by units: its environment, which announced call it is, and frames of the broker's channel.
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
 import { blake3Hex } from '@nd7/blake3';
 import fc from 'fast-check';
 import { commandEnvironment } from './command-environment.js';
@@ -71,6 +73,22 @@ describe('which announced command a text is', () => {
     });
     expect(spoken.match(evaluated('something else'))).toEqual({ call: 't1', session: 's', by: 'only' });
     expect(spoken.match(evaluated('echo one'))).toBeUndefined();
+  });
+
+  it('is not told by more than there is memory for', () => {
+    setFlagsFromString('--expose-gc');
+    const collect = runInNewContext('gc') as () => void;
+    const held = (): number => {
+      collect();
+      const { heapUsed, external } = process.memoryUsage();
+      return heapUsed + external;
+    };
+    const spoken = new SpokenCommands();
+    const before_ = held();
+    for (let i = 0; i < 60; i++) spoken.hear(before(`t${i}`, `${i} ${'x'.repeat(3 << 20)}`));
+    spoken.hear(before('y'.repeat(3 << 20), 'echo'));
+    expect(held() - before_).toBeLessThan(60 << 20);
+    expect(spoken.match(`7 ${'x'.repeat(3 << 20)}`)?.call).toBe('t7');
   });
 
   it('of two alike is the older, and of several that wait none by being the only one', () => {

@@ -68,7 +68,7 @@ export class Commands implements CommandFront {
 
   async asked(command: AskedCommand): Promise<CommandAnswer> {
     const from = this.#first && lineage(command.pid, this.#first);
-    const caller = from === undefined ? undefined : callerOf(command.pid);
+    const caller = from?.[0] === undefined ? undefined : callerOf(from[0]);
     if (from === undefined) {
       this.#refuse(command, 'who asked is not inside');
       return { verdict: 'refuse', reason: 'who asked is not inside this session' };
@@ -200,8 +200,8 @@ interface Caller {
   environment: Buffer;
 }
 
-/** What the kernel says of a process inside (proc(5)); undefined where it has gone. */
-function callerOf(pid: number): Caller | undefined {
+/** What the kernel says of a process inside (proc(5)); undefined where it has gone, also where its pid is somebody else's by now: then all of it may be that one's. */
+function callerOf({ pid, start }: Client): Caller | undefined {
   try {
     const status = readFileSync(`/proc/${pid}/status`, 'latin1');
     const field = (name: string): string => new RegExp(`^${name}:\\s*(.*)$`, 'm').exec(status)?.[1] ?? '';
@@ -209,6 +209,7 @@ function callerOf(pid: number): Caller | undefined {
     const umask = Number.parseInt(field('Umask'), 8);
     if (!(inside > 0) || !(umask >= 0)) return undefined;
     const environment = readFileSync(`/proc/${pid}/environ`);
+    if (processFacts(pid)?.start !== start) return undefined;
     return { pid: inside, umask, ignored: BigInt(`0x${field('SigIgn') || '0'}`), environment };
   } catch {
     return undefined;

@@ -1,8 +1,9 @@
 import { Server } from 'node:net';
 import type { Listener, Opened, Route, Shown } from '@nd7/confine';
 import { Egress, readSecret, SessionAuthority, type EgressDecision, type EgressOptions } from '@nd7/egress';
-import type { NetworkRules, Ruleset } from '@nd7/policy';
+import type { Credential, NetworkRules, Ruleset } from '@nd7/policy';
 import { CliError } from '../cli/io.js';
+import { commandOutside } from './outside-programs.js';
 import { layRoots, type Roots } from './roots.js';
 import { transparentWay } from './transparent.js';
 
@@ -62,7 +63,7 @@ interface Served {
  * told and recorded. Throws `CliError` where two credentials are meant for one host.
  */
 export function wayOut(input: WayOutInput): WayOut {
-  const { ruleset, environment, record, own, rules = () => ruleset.network } = input;
+  const { ruleset, record, own, rules = () => ruleset.network } = input;
   const { network } = ruleset;
   const endpoints = network.credentials
     .filter(({ way }) => way === 'endpoint')
@@ -79,9 +80,7 @@ export function wayOut(input: WayOutInput): WayOut {
   const served: Served[] = [
     onLoopback(proxyPort, (proxy) => egress.serve(proxy)),
     ...endpoints.map(({ credential, port }) =>
-      onLoopback(port, (listener) =>
-        egress.serveEndpoint(listener, credential, () => readSecret(credential.from, environment)),
-      ),
+      onLoopback(port, (listener) => egress.serveEndpoint(listener, credential, () => secretOf(credential, input))),
     ),
     ...(own === undefined ? loopback : []).map((port) =>
       onLoopback(port, (listener) => egress.serveLoopback(listener, port)),
@@ -126,6 +125,11 @@ export function wayOut(input: WayOutInput): WayOut {
   };
 }
 
+/** Read when it is first needed, while the session lives: a command is none that the session could have made. */
+async function secretOf({ from }: Credential, { environment, ruleset }: WayOutInput): Promise<string> {
+  return readSecret(from, 'command' in from ? commandOutside(from.command, environment, ruleset) : environment);
+}
+
 function onLoopback(port: number, serve: (listener: Server) => void): Served {
   return onStream({ kind: 'stream', address: '127.0.0.1', port }, serve);
 }
@@ -135,7 +139,8 @@ function onStream(at: Listener, serve: (listener: Server) => void): Served {
 }
 
 /** Lets the proxy end TLS for the hosts of credentials that are put on so; what programs then have to trust, undefined where there are none. */
-function terminated(egress: Egress, { ruleset, nd7Home, environment, own }: WayOutInput): Roots | undefined {
+function terminated(egress: Egress, input: WayOutInput): Roots | undefined {
+  const { ruleset, nd7Home, environment, own } = input;
   const credentials = ruleset.network.credentials.filter(({ way }) => way === 'terminate');
   const hosts = credentials.flatMap((credential) => credential.hosts);
   const [first] = credentials;
@@ -156,8 +161,7 @@ function terminated(egress: Egress, { ruleset, nd7Home, environment, own }: WayO
       'two-credentials',
     );
   const authority = new SessionAuthority(hosts);
-  for (const credential of credentials)
-    egress.terminate(credential, authority, () => readSecret(credential.from, environment));
+  for (const credential of credentials) egress.terminate(credential, authority, () => secretOf(credential, input));
   return layRoots(nd7Home, authority.certificate, environment);
 }
 

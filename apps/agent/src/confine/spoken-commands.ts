@@ -1,15 +1,21 @@
 // Which of the commands that an agent has announced (a hook before the tool runs) a text is that its shell is given.
 
+import { blake3Hex } from '@nd7/blake3';
+
 /** A payload that is longer is not looked into: no shell takes such a text. */
 const MAX_PAYLOAD = 4 << 20;
 /** Announced and neither run nor ended: what is older is forgotten. */
 const MAX_SPOKEN = 1_000;
 const SHELL_TOOL = 'Bash';
 
+/** An id of a call or of a session is no longer; they are kept as long as the call runs. */
+const MAX_ID = 1_000;
+
+/** The text itself is not kept: programs inside could announce more than there is memory for. */
 interface Spoken {
   call: string;
   session: string;
-  text: string;
+  digest: string;
 }
 
 export interface Match {
@@ -31,12 +37,13 @@ export class SpokenCommands {
     const said = parse(bytes);
     if (said?.['tool_name'] !== SHELL_TOOL) return undefined;
     const [call, session, input] = [said['tool_use_id'], said['session_id'], said['tool_input']];
-    if (typeof call !== 'string' || call === '') return undefined;
+    if (typeof call !== 'string' || call === '' || call.length > MAX_ID) return undefined;
     const event = said['hook_event_name'];
     if (event === 'PreToolUse') {
       const text = typeof input === 'object' && input !== null && 'command' in input ? input.command : undefined;
       if (typeof text !== 'string') return undefined;
-      this.#waiting.set(call, { call, session: typeof session === 'string' ? session : '', text });
+      const of = typeof session === 'string' ? session.slice(0, MAX_ID) : '';
+      this.#waiting.set(call, { call, session: of, digest: digestOf(text) });
       const [oldest] = this.#waiting.keys();
       if (this.#waiting.size > MAX_SPOKEN && oldest !== undefined) this.#waiting.delete(oldest);
       return 'announced';
@@ -48,8 +55,8 @@ export class SpokenCommands {
   /** The announced command that a shell's text is, which then has run. Of several alike the oldest. */
   match(text: string): Match | undefined {
     const all = [...this.#waiting.values()];
-    const given = plain(evaluated(text) ?? text);
-    const same = all.find((spoken) => plain(spoken.text) === given);
+    const given = digestOf(evaluated(text) ?? text);
+    const same = all.find(({ digest }) => digest === given);
     // A client may hand its command over in another form; its own shell's start is none.
     const found = same ?? (all.length === 1 && text.includes('eval') ? all[0] : undefined);
     if (found === undefined) return undefined;
@@ -64,9 +71,9 @@ function evaluated(text: string): string | undefined {
   return quoted?.replace(/'([^']*)'|"(')"/g, '$1$2');
 }
 
-/** Without what the client puts in, and white space, which it trims. */
-function plain(command: string): string {
-  return command.replaceAll('< /dev/null', '').replace(/\s+/g, '');
+/** Of a command without what the client puts in, and white space, which it trims. */
+function digestOf(command: string): string {
+  return blake3Hex(Buffer.from(command.replaceAll('< /dev/null', '').replace(/\s+/g, '')));
 }
 
 function parse(bytes: Buffer): Record<string, unknown> | undefined {

@@ -19,6 +19,8 @@ export class Desk {
   readonly home: string;
   readonly project: string;
   readonly children: ChildProcess[] = [];
+  /** Of the person's environment, over the rest. */
+  variables: Record<string, string> = {};
 
   /** `isInTmp`: false for a home where paths are what they are inside too; the temporary folder is the session’s own. */
   constructor(private readonly isInTmp = true) {
@@ -29,7 +31,7 @@ export class Desk {
   }
 
   get environment(): Record<string, string> {
-    return { PATH: '/usr/local/bin:/usr/bin:/bin', HOME: this.user, TERM: 'xterm' };
+    return { PATH: '/usr/local/bin:/usr/bin:/bin', HOME: this.user, TERM: 'xterm', ...this.variables };
   }
 
   nd7(args: string[], cwd = this.project) {

@@ -16,7 +16,7 @@ it('a request is told in a line where that was asked for, and shown by the deskt
     writeFileSync(join(folder, 'notify-send'), `#!/bin/sh\nfor word; do printf '%s\\n' "$word"; done >> ${said}\n`, {
       mode: 0o755,
     });
-    const io = { ...capturedIo({ home: folder }), env: { PATH: folder, DBUS_SESSION_BUS_ADDRESS: 'unix:path=/none' } };
+    const io = { ...capturedIo({ home: folder }), env: { DBUS_SESSION_BUS_ADDRESS: 'unix:path=/none' } };
     const request = (id: string): Request => ({
       id,
       wanted: { right: 'write', what: '/x/<b>\u001b[2J&', below: false, raw: false },
@@ -25,8 +25,9 @@ it('a request is told in a line where that was asked for, and shown by the deskt
       made: new Date(0),
       state: 'pending',
     });
-    notify(request('r1'), '/project', true, io);
-    notify(request('r2'), '/project', true, io);
+    const told = { project: '/project', isTold: true, folders: [folder] };
+    notify(request('r1'), told, io);
+    notify(request('r2'), told, io);
     expect(io.lines).toEqual([
       expect.stringMatching(
         /^nd7: r1: a program inside asks for write '\/x\/<b>⟦ESC⟧\[2J&': nd7 allow r1, or nd7 deny r1$/,
