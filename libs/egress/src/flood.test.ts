@@ -75,6 +75,12 @@ describe('the proxy', () => {
     expect(await isServed()).toBe(true);
   }, 120_000);
 
+  it('serves nobody once it is closed, though its listener still hears', async () => {
+    net.egress.close();
+    expect(await net.say('GET http://api.example.com/ HTTP/1.1\r\nHost: api.example.com\r\n\r\n')).toBe('');
+    expect([net.decisions, net.lookedUp]).toEqual([[], []]);
+  });
+
   it('dials what it has looked up and judged, whatever the name stands for a moment later', async () => {
     const answers = [['93.184.216.34'], ['127.0.0.1'], ['93.184.216.34', '169.254.169.254']];
     await net.stop();

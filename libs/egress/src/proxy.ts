@@ -64,6 +64,7 @@ export class Egress {
   /** Connections towards servers, and what was admitted when they were opened. */
   readonly #upstream = new Map<Socket, Target>();
   #inside = 0;
+  #isOver = false;
 
   constructor(options: EgressOptions) {
     this.#options = options;
@@ -116,8 +117,9 @@ export class Egress {
     this.#accept(listener, (socket) => void takeTransparent(this, this.#http, socket).catch(() => socket.destroy()));
   }
 
-  /** Ends every connection; the listeners are the caller's to close. */
+  /** Ends every connection and takes no more; the listeners are the caller's to close. */
   close(): void {
+    this.#isOver = true;
     this.#http.close();
     for (const endpoint of this.#endpoints) endpoint.close();
     for (const socket of this.#open) socket.destroy();
@@ -243,7 +245,7 @@ export class Egress {
   /** Hands on each connection from inside, as long as there are not too many. */
   #accept(listener: Server, take: (socket: Socket) => void): void {
     listener.on('connection', (socket: Socket) => {
-      if (this.#inside >= (this.#options.most ?? 1024)) {
+      if (this.#isOver || this.#inside >= (this.#options.most ?? 1024)) {
         socket.destroy();
         return;
       }

@@ -9,7 +9,7 @@ let heard: string[];
 const sockets: Socket[] = [];
 beforeEach(async () => {
   heard = [];
-  own = await OwnListeners.open(1);
+  own = await OwnListeners.open(1, 2);
   (own.served[0] as Server).on('connection', (socket: Socket) => {
     heard.push(`${String(socket.remoteAddress)} ${String(socket.remotePort)}`);
     socket.end('served');
@@ -63,4 +63,27 @@ it('forgets who was announced and did not come', async () => {
   await new Promise((done) => setTimeout(done, 2_100));
   await once(await from('127.0.0.1', port), 'close');
   expect(heard).toEqual([]);
+});
+
+it('cuts off who is not announced where enough others wait, and hears who is', async () => {
+  const [waits, tooMany, announced] = [await freePort(), await freePort(), await freePort()];
+  const first = await from('127.0.0.1', waits);
+  await from('127.0.0.1', await freePort());
+  await once(await from('127.0.0.1', tooMany), 'close');
+  own.announced(announced);
+  await once(await from('127.0.0.1', announced), 'close');
+  own.announced(waits);
+  await once(first, 'close');
+  expect(heard).toEqual([`127.0.0.1 ${String(announced)}`, `127.0.0.1 ${String(waits)}`]);
+});
+
+it('cuts off who waits when the session ends, and serves nobody afterwards', async () => {
+  const waiting = await from('127.0.0.1', await freePort());
+  // The listener has heard of it, since connections are heard in their order.
+  const late = await freePort();
+  own.announced(late);
+  await once(await from('127.0.0.1', late), 'close');
+  own.close();
+  await once(waiting, 'close');
+  expect(heard).toEqual([`127.0.0.1 ${String(late)}`]);
 });

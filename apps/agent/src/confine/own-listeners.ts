@@ -5,6 +5,8 @@ import { once } from 'node:events';
 const LATE_MS = 2_000;
 /** Announced at once; more are a program's that gives up before it connects. */
 const MOST_ANNOUNCED = 4_096;
+/** Not announced yet; more are somebody else's of this machine, who would hold this process's descriptors with them. */
+const MOST_WAITING = 256;
 const HERE = '127.0.0.1';
 
 /**
@@ -16,12 +18,15 @@ export class OwnListeners {
   readonly #ports: number[] = [];
   /** Until when each is waited for: what never came leaves nothing behind that somebody else with that port could use. */
   readonly #announced = new Map<number, number>();
-  readonly #waiting = new Map<number, () => void>();
+  readonly #waiting = new Map<number, { admit: () => void; drop: () => void }>();
   /** What is served, in the order of `ports`. */
   readonly served: Server[] = [];
 
-  static async open(count: number): Promise<OwnListeners> {
-    const own = new OwnListeners();
+  private constructor(private readonly most: number) {}
+
+  /** `most`: so many connections may wait for being announced; others are cut off at once. */
+  static async open(count: number, most = MOST_WAITING): Promise<OwnListeners> {
+    const own = new OwnListeners(most);
     for (let i = 0; i < count; i++) await own.#listen();
     return own;
   }
@@ -33,7 +38,7 @@ export class OwnListeners {
 
   announced(port: number): void {
     const wait = this.#waiting.get(port);
-    if (wait !== undefined) return wait();
+    if (wait !== undefined) return wait.admit();
     const [oldest] = this.#announced.keys();
     if (this.#announced.size >= MOST_ANNOUNCED && oldest !== undefined) this.#announced.delete(oldest);
     this.#announced.set(port, performance.now() + LATE_MS);
@@ -41,7 +46,7 @@ export class OwnListeners {
 
   close(): void {
     for (const server of this.#listening) server.close();
-    for (const wait of this.#waiting.values()) wait();
+    for (const { drop } of [...this.#waiting.values()]) drop();
   }
 
   async #listen(): Promise<void> {
@@ -63,16 +68,23 @@ export class OwnListeners {
     const until = this.#announced.get(port);
     this.#announced.delete(port);
     if (until !== undefined && performance.now() < until) return void admit();
-    if (this.#waiting.has(port)) return void socket.destroy();
-    const timer = setTimeout(() => {
-      this.#waiting.delete(port);
-      socket.destroy();
-    }, LATE_MS);
-    socket.on('error', () => socket.destroy());
-    this.#waiting.set(port, () => {
+    if (this.#waiting.has(port) || this.#waiting.size >= this.most) return void socket.destroy();
+    const over = (): void => {
       clearTimeout(timer);
       this.#waiting.delete(port);
-      admit();
+    };
+    const drop = (): void => {
+      over();
+      socket.destroy();
+    };
+    const timer = setTimeout(drop, LATE_MS);
+    socket.on('error', () => socket.destroy());
+    this.#waiting.set(port, {
+      drop,
+      admit: () => {
+        over();
+        admit();
+      },
     });
   }
 }
