@@ -9,6 +9,8 @@ import type { Answer, Request } from './frames.js';
 
 /** A hook sends its payload at once; whoever is silent for this long in the middle of a request is cut off. */
 const SILENT_MS = 30_000;
+/** So much all together have sent of what has not been answered: some of the longest payloads. Programs inside a session could send more than there is memory for. */
+const MOST_HELD = 256 << 20;
 
 /** What is answered to whom. `gone` resolves when the one who asked has hung up. */
 export type Answerer = (request: Request, peer: Peer, gone: Promise<void>) => Promise<Answer>;
@@ -33,10 +35,11 @@ export async function listen(
   rmSync(path, { force: true });
   const address = socketAddress(folder, name);
   const sockets = new Set<Socket>();
+  const held = { bytes: 0 };
   const admit = (socket: Socket, peer?: Peer): void => {
     sockets.add(socket);
     socket.once('close', () => sockets.delete(socket));
-    serve(socket, answer, limit, peer);
+    serve(socket, answer, { limit, held }, peer);
   };
   const server: Server = createServer({ allowHalfOpen: true }, (socket) => admit(socket));
   const old = process.umask(0o177);
@@ -62,7 +65,12 @@ export async function listen(
   };
 }
 
-function serve(socket: Socket, answer: Answerer, limit: number | undefined, known?: Peer): void {
+function serve(
+  socket: Socket,
+  answer: Answerer,
+  { limit, held }: { limit: number | undefined; held: { bytes: number } },
+  known?: Peer,
+): void {
   let peer: Peer;
   try {
     peer = known ?? peerOfSocket(socket);
@@ -77,8 +85,16 @@ function serve(socket: Socket, answer: Answerer, limit: number | undefined, know
   }
   const gone = new Promise<void>((resolve) => void socket.once('end', resolve).once('close', resolve));
   const reader = new RequestReader(limit);
+  let own = 0;
+  socket.once('close', () => (held.bytes -= own));
   socket.setTimeout(SILENT_MS, () => socket.destroy());
   const take = (chunk: Buffer): void => {
+    own += chunk.length;
+    held.bytes += chunk.length;
+    if (held.bytes > MOST_HELD) {
+      socket.destroy();
+      return;
+    }
     const request = reader.push(chunk);
     if (request === 'more') return;
     socket.off('data', take);
