@@ -224,8 +224,9 @@ withClient(`Claude Code ${VERSION} inside nd7 run, headless${why === undefined ?
     const [session = ''] = agentChains(world);
     await until('sealed', closed(session));
     expect(calls).toHaveLength(2);
+    // A recorder that dies between writing and answering is told the same once more: then it stands twice.
     for (const kind of ['tool.before', 'tool.after'])
-      expect(of(world.entries(session), kind).map(callOf)).toEqual(calls);
+      expect([...new Set(of(world.entries(session), kind).map(callOf))]).toEqual(calls);
     expect(of(world.entries(session), 'gap')).toEqual([]);
   });
 
