@@ -130,8 +130,11 @@ export class Broker {
         streams: [(flags & 1) !== 0, (flags & 2) !== 0, (flags & 4) !== 0],
         text: body.subarray(12),
       };
-      if ((flags & FLAG.itself) !== 0) this.front.told(command);
-      else void this.#ask(command);
+      if ((flags & FLAG.itself) === 0) void this.#ask(command);
+      else {
+        this.front.told(command);
+        this.#answer(command, { verdict: 'direct' });
+      }
     } else if (kind === TOLD.began) {
       need(8);
       this.front.began(id, body.readInt32LE(0), body.readInt32LE(4));
@@ -149,7 +152,11 @@ export class Broker {
 
   async #ask(command: AskedCommand): Promise<void> {
     // Where nothing can be decided it runs under the floor.
-    let answer = await this.front.asked(command).catch((): CommandAnswer => ({ verdict: 'direct' }));
+    this.#answer(command, await this.front.asked(command).catch((): CommandAnswer => ({ verdict: 'direct' })));
+  }
+
+  #answer(command: AskedCommand, given: CommandAnswer): void {
+    let answer = given;
     let body =
       answer.verdict === 'run'
         ? encodeOrder(answer.order)

@@ -157,8 +157,8 @@ static void take_request(struct run *run, const unsigned char *bytes, size_t len
   put32(body, (uint32_t)run->pid);
   put32(body + 4, run->uid);
   put32(body + 8, run->flags);
+  /* Also of a stub that runs it itself: it waits, so that the front finds it alive. */
   tell(TOLD_ASK, run->id, body, sizeof body, request.text, request.length);
-  if ((run->flags & EXEC_ITSELF) != 0) forget(run);
 }
 
 #define FDS_MOST 8

@@ -24,6 +24,9 @@
 /* Those that somebody sends to a shell and means what runs in it. */
 static const int PASSED[] = {SIGHUP, SIGINT, SIGQUIT, SIGUSR1, SIGUSR2, SIGALRM, SIGTERM, SIGCONT, SIGTSTP, SIGTTIN, SIGTTOU, SIGWINCH};
 
+/* A front that is busy, or stopped at the terminal, does not hold a command up that runs here anyway. */
+#define HEARD_MS 2000
+
 static sigset_t original;
 static char folder[PATH_MAX]; /* of this name: the door */
 
@@ -181,6 +184,12 @@ static void stand_for(int broker, int signals) {
   }
 }
 
+/* The front looks at who has told it of a command, and at nobody who has ended already. */
+static void wait_until_heard(int broker) {
+  struct pollfd polled = {.fd = broker, .events = POLLIN};
+  (void)poll(&polled, 1, HEARD_MS);
+}
+
 int exec_main(int argc, char **argv) {
   const char *slash = strrchr(argv[0], '/');
   snprintf(folder, sizeof folder, "%.*s", slash == NULL ? 8 : (int)(slash - argv[0]), slash == NULL ? "/run/nd7" : argv[0]);
@@ -200,6 +209,7 @@ int exec_main(int argc, char **argv) {
   const int terminal = give_up_terminal(&flags, signals);
   if ((flags & EXEC_ITSELF) != 0) flags &= ~(uint32_t)EXEC_OPEN;
   const bool sent = send_request(broker, flags, argv[argc - 1]);
-  if (sent && (flags & EXEC_ITSELF) == 0) stand_for(broker, signals);
+  if (sent && (flags & EXEC_ITSELF) != 0) wait_until_heard(broker);
+  else if (sent) stand_for(broker, signals);
   run_directly(terminal, flags, argv);
 }
