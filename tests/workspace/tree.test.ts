@@ -24,6 +24,21 @@ describe('the tree', () => {
     expect(ours.filter((file) => file !== 'tests/workspace/tree.test.ts' && text(file).includes(outside))).toEqual([]);
   });
 
+  it('builds a native part anew when what it takes from another one has changed', () => {
+    const missing = files
+      .filter((file) => /^native\/[^/]+\/build\.mjs$/.test(file))
+      .flatMap((file) => {
+        const { targets } = JSON.parse(text(join(dirname(file), 'project.json'))) as {
+          targets: { build: { inputs: string[] } };
+        };
+        const taken = [...text(file).matchAll(/join\(here, '\.\.\/([^/']+)\//g)].map(([, name = '']) => name);
+        return taken
+          .filter((name) => !targets.build.inputs.some((input) => input.includes(`native/${name}/`)))
+          .map((name) => `${file}: native/${name}`);
+      });
+    expect(missing).toEqual([]);
+  });
+
   it('has a lock file free of hosts', () => {
     expect(text('package-lock.json')).not.toMatch(/https?:\/\/[^"]*\.tgz/);
   });
