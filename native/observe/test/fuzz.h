@@ -1,4 +1,4 @@
-/* What the fuzz programs of the launcher and the supervisor share: numbers that a seed repeats, and an end that says what is wrong. */
+/* What the fuzz programs of all native parts share: numbers that a seed repeats, and an end that says what is wrong. */
 #ifndef ND7_FUZZ_H
 #define ND7_FUZZ_H
 

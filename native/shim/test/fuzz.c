@@ -2,24 +2,11 @@
  * one byte too far ends the program; a wrong result ends it too. */
 #include "shim.h"
 
+#include "../../observe/test/fuzz.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-static uint64_t state;
-
-static uint32_t roll(uint32_t below) {
-  state ^= state << 13;
-  state ^= state >> 7;
-  state ^= state << 17;
-  return (uint32_t)(state >> 32) % below;
-}
-
-static void check(bool ok, const char *what) {
-  if (ok) return;
-  fprintf(stderr, "fuzz: %s\n", what);
-  exit(1);
-}
 
 /* Text that is nearly JSON: brackets, quotes, escapes and the wanted key come often. */
 static size_t nearly_json(char *to, size_t size) {
