@@ -108,14 +108,22 @@ async function generate(file, prefixFile, bytes) {
   return { entries: seq, hash: prev, size };
 }
 
-/** One run, in its own process: prints its seconds, CPU seconds and largest resident set. */
+/** As the command has it: from the bundle, so that its thread starts as a user's does. */
+async function verifier() {
+  const bundle = join(ROOT, 'apps/agent/dist/bundle');
+  const chunk = readdirSync(bundle).find((name) => /^pool-.*\.js$/.test(name));
+  if (chunk === undefined) throw new Error('the bundle has no verifier: build the workspace');
+  return (await import(join(bundle, chunk))).verifyFile;
+}
+
+/** One run, in its own process: prints its seconds, CPU seconds and largest resident set. Modules of either side are loaded before. */
 async function child(what, file, head) {
+  const verifyFile = what === 'baseline' ? undefined : await verifier();
   const started = performance.now();
   const before = process.cpuUsage();
   let result;
-  if (what === 'baseline') result = await baseline(file);
+  if (verifyFile === undefined) result = await baseline(file);
   else {
-    const { verifyFile } = await import(join(ROOT, 'apps/agent/dist/verify/pool.js'));
     const report = await verifyFile(file, { session: SESSION, head, threads: Number(what) });
     if (report.verdict !== 'intact' || report.entries !== head.entries) throw new Error(`not intact: ${report.reason}`);
     result = report.entries;

@@ -1,7 +1,9 @@
 // Runs the built files: a worker is a file of its own, which a test's on-the-fly compiler does not reach.
 import { blake3 } from '@noble/hashes/blake3.js';
-import { writeFileSync } from 'node:fs';
+import { execFile } from 'node:child_process';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { promisify } from 'node:util';
 import { certMessage, genesis, sealMessage } from '@nd7/chain';
 import { printEntry } from '@nd7/entry';
 import { generateKeyPair } from '@nd7/signing';
@@ -111,6 +113,18 @@ test.each<[string, (all: Buffer[]) => Buffer[], number, string]>([
   },
   60_000,
 );
+
+test('the bundle does the same with threads that read one file each', async () => {
+  const bundle = join(import.meta.dirname, '../../dist/bundle');
+  const path = fileOf(Buffer.concat(lines));
+  const args = ['verify', path, '--session', session, '--threads', '3', '--json'];
+  const { stdout } = await promisify(execFile)(process.execPath, [join(bundle, 'main.js'), ...args]);
+  expect(JSON.parse(stdout)).toMatchObject({ verdict: 'intact', entries: COUNT, head: head.hash });
+  const worker = readFileSync(join(bundle, 'worker.js'), 'utf8');
+  const reads = [...worker.matchAll(/^(?:import|export)\b.* from ["'](.+)["']/gm)].map(([, name]) => name ?? '');
+  expect(reads).not.toEqual([]);
+  expect(reads.filter((name) => !name.startsWith('node:'))).toEqual([]);
+}, 60_000);
 
 test('a file that cannot be read is an error, not a verdict', async () => {
   await expect(verifyFile(join(throwAwayFolder(), 'none'), options)).rejects.toMatchObject({ code: 'ENOENT' });
