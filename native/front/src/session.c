@@ -136,7 +136,7 @@ static bool launch(struct front *front, const struct launch_order *order) {
   return send_number(front->control, TO_LAUNCHED, child > 0 ? (uint32_t)child : (uint32_t)-error);
 }
 
-/* As endAs (apps/agent/src/confine/run-session.ts). */
+/* As endAs (apps/agent/src/confine/signals.ts). */
 static _Noreturn void end_as(const struct end_order *order) {
   static const int without_core[] = {SIGTERM, SIGINT, SIGHUP, SIGKILL, SIGPIPE, SIGUSR1, SIGUSR2, SIGALRM};
   if (!order->by_signal) _exit(order->value);

@@ -58,9 +58,10 @@ async function learnFrom(command: string[], options: LearnOptions, io: Io): Prom
   if (options.network !== 'open' && options.network !== 'profile')
     throw new CliError(2, `there is no --network ${options.network}`, 'Say open or profile.');
   const file = fileFor(options, io);
-  const [{ runSession, endAs }, { inputFor, told }, { projectOf }, { Learning, learnFacts }, policy, { homeOf }] =
+  const [{ runSession }, { endAs }, { inputFor, told }, { projectOf }, { Learning, learnFacts }, policy, { homeOf }] =
     await Promise.all([
       import('../confine/run-session.js'),
+      import('../confine/signals.js'),
       import('../confine/ruleset.js'),
       import('../confine/project.js'),
       import('../confine/learning.js'),

@@ -5,7 +5,7 @@ import type { Command } from 'commander';
 import { CliError, type Io } from '../cli/io.js';
 import type { Attachment } from '../confine/attach.js';
 import type { AgentName, FoundAgent } from '../confine/attach-agent.js';
-import type { Boundary } from '../confine/run-session.js';
+import type { Boundary } from '../confine/boundary.js';
 import { userSettingsFolder } from '../recorder/settings-paths.js';
 import { safeLine } from '../show/safe.js';
 
@@ -69,9 +69,10 @@ JSON object on stderr.`,
 
 async function run(command: string[], options: RunOptions, io: Io): Promise<void> {
   const tier = tierOf(options.tier);
-  const [{ runSession, endAs }, { summary }, { rulesetFor }, { projectOf }, { grantedSummary }, desktop, outside] =
+  const [{ runSession }, { endAs }, { summary }, { rulesetFor }, { projectOf }, { grantedSummary }, desktop, outside] =
     await Promise.all([
       import('../confine/run-session.js'),
+      import('../confine/signals.js'),
       import('../confine/mediate.js'),
       import('../confine/ruleset.js'),
       import('../confine/project.js'),

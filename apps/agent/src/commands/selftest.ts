@@ -41,7 +41,7 @@ async function run(options: SelftestOptions, io: Io): Promise<void> {
     import('../selftest/selftest.js'),
     import('../confine/ruleset.js'),
     import('../confine/project.js'),
-    import('../confine/run-session.js'),
+    import('../confine/signals.js'),
   ]);
   const tier = tierOf(options.tier);
   const home = io.env['HOME'];

@@ -6,7 +6,8 @@ import { join } from 'node:path';
 import { compile, readPolicy, type Ruleset } from '@nd7/policy';
 import { inputFor } from './ruleset.js';
 import { runSeatbelt } from './run-seatbelt.js';
-import type { Boundary, RunRequest } from './run-session.js';
+import type { Boundary } from './boundary.js';
+import type { RunRequest } from './session-request.js';
 import { removeThrowAways, throwAway } from '../testing/recorder.fixture.js';
 
 const STAND_IN = `

@@ -16,11 +16,13 @@ import {
 } from '@nd7/confine';
 import { Egress } from '@nd7/egress';
 import { CliError } from '../cli/io.js';
+import { recorded, refuseMissing, type Boundary } from './boundary.js';
 import { proxyVariables } from './egress.js';
 import { RefusedHosts } from './hosts.js';
 import { RunRecord } from './record.js';
-import { passSignals, recorded, refuseMissing, type Boundary, type RunRequest } from './run-session.js';
+import type { RunRequest } from './session-request.js';
 import { removeSessionTmp } from './session-tmp.js';
+import { passSignals } from './signals.js';
 
 const BY = 'Seatbelt';
 

@@ -1,0 +1,197 @@
+// One attempt at a session: in one tier, one way. What the ways are, and what stays between them, is in run-session.ts.
+import {
+  bareManifest,
+  launch,
+  manifest,
+  prepare,
+  PrepareError,
+  type Doors,
+  type Ended,
+  type ManifestRow,
+  type PlanTier,
+  type Prepared,
+  type Proof,
+  type Supervised,
+} from '@nd7/confine';
+import type { EgressDecision } from '@nd7/egress';
+import { environmentInside, type NetworkRules, type Ruleset } from '@nd7/policy';
+import { CliError } from '../cli/io.js';
+import type { SessionGrants } from '../grants/session-grants.js';
+import { recorded, refuseMissing, type Boundary } from './boundary.js';
+import type { Brokered } from './brokered.js';
+import { DOOR, type Door } from './door.js';
+import { listenersOf, wayOut, type WayOut } from './egress.js';
+import { RefusedHosts } from './hosts.js';
+import { Ingress } from './ingress.js';
+import { Mediation } from './mediate.js';
+import { OwnListeners } from './own-listeners.js';
+import type { RunRecord } from './record.js';
+import type { RunRequest } from './session-request.js';
+import { passSignals } from './signals.js';
+
+/** What stays from one attempt to the next. */
+export interface Inside {
+  record: RunRecord;
+  door: Door | undefined;
+  grants: SessionGrants | undefined;
+}
+
+export const isRoot = (): boolean => process.geteuid?.() === 0;
+
+/** How a session is started: what some systems do not give. */
+export interface Way {
+  tier: PlanTier;
+  userNamespace: boolean;
+  /** With a supervisor that answers the calls that make names. */
+  isObserved: boolean;
+  /** Where an agent's commands are run for it. */
+  broker: Brokered | undefined;
+}
+
+/** What a supervisor can do at best: what it can do here it says itself. */
+const SUPERVISED: Supervised = { sockets: true, masks: true };
+
+/** Runs the program so, or answers why it could not be started so. Throws `CliError` as `runSession`. */
+export async function attempt(
+  request: RunRequest,
+  launcher: string,
+  { record, door, grants }: Inside,
+  way: Way,
+): Promise<Ended & { hasRun: boolean }> {
+  const { ruleset } = request;
+  const refused = new RefusedHosts();
+  const answered = (decision: EgressDecision): Promise<void> => {
+    refused.add(decision);
+    request.learning?.answered(decision);
+    grants?.answered(decision);
+    return record.note('network', { ...decision }, 'an answer of the proxy', 'decision:egress');
+  };
+  const own = way.tier === 'T2' ? await OwnListeners.open(listenersOf(ruleset)) : undefined;
+  const { nd7Home, environment } = request;
+  const rules = (): NetworkRules => grants?.network ?? ruleset.network;
+  const out = wayOut({ ruleset, nd7Home, environment, record: answered, rules, own: own?.ports });
+  grants?.reach(out);
+  request.learning?.listensOn(out.listeners.flatMap(({ address, port }) => (address === '127.0.0.1' ? [port] : [])));
+  const prepared = prepareSession(request, out, door, way);
+  let ingress: Ingress | undefined;
+  let end = (): void => undefined;
+  const commands = way.broker?.commands(prepared.plan, record, request.warn, () => end());
+  if (door !== undefined && commands !== undefined) door.hears = (payload) => commands.hears(payload);
+  const mediation = new Mediation(
+    ruleset,
+    (kind, data, ...rest) => {
+      grants?.decided(kind, data);
+      return record.note(kind, data, ...rest);
+    },
+    () => end(),
+  );
+  const front = grants?.beside(mediation) ?? mediation;
+  try {
+    refuseMissing(ruleset, rowsOf(way, ruleset, prepared, { proofs: [], supervised: SUPERVISED }), `tier ${way.tier}`);
+    // Without a network of its own, a server inside listens where it is reached.
+    const shared = own === undefined ? ruleset.network : { ...ruleset.network, listen: [] };
+    ingress = await Ingress.open(shared, out.listeners, (reached) =>
+      record.note('ingress', { ...reached, verdict: 'allow' }, 'that a server inside was reached', 'decision:ingress'),
+    );
+    // Node makes a pipe non-blocking for all who share it when it first opens it; spawning makes those blocking that it hands on.
+    void process.stderr;
+    const session = launch(launcher, prepared.plan, {
+      front: request.learning?.beside(front) ?? front,
+      ...(commands === undefined ? {} : { commands }),
+      ...(request.front && { start: request.front.start }),
+      ...(own === undefined ? {} : { doors: { announced: (port) => own.announced(port), opened: opener(door) } }),
+      ...(request.stdio === undefined ? {} : { stdio: request.stdio }),
+      admit: async ({ landlock, proofs, supervised }) => {
+        const rows = rowsOf(way, ruleset, prepared, { proofs, supervised, landlock });
+        refuseMissing(ruleset, rows, `tier ${way.tier}`);
+        const { shortfalls } = prepared.built;
+        const boundary: Boundary = { tier: way.tier, landlock, rows, shortfalls, session: record.session };
+        // On the disk before the program runs: nothing that it does can then be without it.
+        await record.note('enforcement', recorded(ruleset, boundary), 'what holds');
+        door?.admit(session.process.pid);
+        grants?.admit(session.process.pid, way.isObserved ? session : undefined);
+        commands?.admit(session.process.pid);
+        request.started(boundary);
+        await request.front?.printed();
+      },
+    });
+    end = () => session.signal('SIGKILL');
+    const release = request.front ? () => undefined : passSignals(session.signal);
+    if (own === undefined) void session.listeners.then((opened) => out.serve(opened));
+    else out.serve(own.served);
+    ingress.reach(session.connect);
+    try {
+      const start = await session.started;
+      const ended = await session.ended;
+      await mediation.finish();
+      await commands?.over();
+      if (start !== undefined) request.decided([...mediation.tallies, ...refused.tallies], grants?.made ?? []);
+      return { ...ended, hasRun: start !== undefined };
+    } finally {
+      await session.ended;
+      release();
+      for (const listener of await session.listeners) listener.close();
+    }
+  } finally {
+    ingress?.close();
+    out.close();
+    own?.close();
+    prepared.clean();
+    if (door?.hasOthers === false) prepared.removeEmptyFolders();
+  }
+}
+
+/** What asks is found by its name inside, after all programs that are found outside. */
+function pathInside({ ruleset, environment }: RunRequest, door: string): { PATH?: string } {
+  const { PATH: path } = environmentInside(ruleset.environment, environment);
+  return path === undefined ? {} : { PATH: `${path}:${door}` };
+}
+
+/** Where there is no door, whoever opens it is cut off. */
+function opener(door: Door | undefined): Doors['opened'] {
+  return (socket, pid) => (door === undefined ? socket.destroy() : door.opened(socket, pid));
+}
+
+interface Found {
+  proofs: readonly Proof[];
+  supervised: Supervised | undefined;
+  landlock?: number;
+}
+
+/** What holds, before and after it was tried; before, with the newest Landlock. */
+function rowsOf(way: Way, ruleset: Ruleset, { built }: Prepared, found: Found): ManifestRow[] {
+  const { proofs, supervised, landlock = Infinity } = found;
+  return 'asked' in built
+    ? bareManifest(ruleset, built, proofs, landlock)
+    : manifest(ruleset, built, proofs, way.isObserved ? supervised : undefined, way.broker !== undefined);
+}
+
+function prepareSession(
+  request: RunRequest,
+  out: WayOut,
+  door: Door | undefined,
+  way: Way,
+): ReturnType<typeof prepare> {
+  try {
+    const said = door === undefined ? request.argv : (request.attachment?.argv ?? request.argv);
+    const place = door?.placeIn(way.tier) ?? DOOR;
+    const argv = said.map((word) => (word.startsWith(`${DOOR}/`) ? place + word.slice(DOOR.length) : word));
+    const variables = {
+      ...out.environment,
+      ...door?.variablesIn(way.tier),
+      ...way.broker?.variables,
+      ...(door === undefined ? {} : pathInside(request, place)),
+    };
+    const shows = [...(door?.showsIn(way.tier) ?? []), ...out.shows, ...(request.shows ?? [])];
+    const { listeners, routes, resolvesNames } = out;
+    const connects = way.tier === 'T1' && request.ruleset.network.listen.length > 0;
+    const own = { argv, connects, listeners, routes, resolvesNames, variables, shows, door: door?.bare };
+    const learns = request.learning !== undefined;
+    const { tier, userNamespace, isObserved, broker } = way;
+    const how = { tier, userNamespace, isObserved, broker: broker?.folder, learns, isRoot: isRoot(), isFront: true };
+    return prepare({ ...request, ...own, ...how });
+  } catch (error) {
+    if (error instanceof PrepareError) throw new CliError(2, error.message, error.hint, 'no-boundary');
+    throw error;
+  }
+}
