@@ -31,9 +31,11 @@ describe('the tree', () => {
         const { targets } = JSON.parse(text(join(dirname(file), 'project.json'))) as {
           targets: { build: { inputs: string[] } };
         };
-        const taken = [...text(file).matchAll(/join\(here, '\.\.\/([^/']+)\//g)].map(([, name = '']) => name);
+        const taken = [...text(file).matchAll(/'\.\.\/([^/']+(?:\/|\.mjs'))/g)].map(([, name = '']) =>
+          name.replace("'", ''),
+        );
         return taken
-          .filter((name) => !targets.build.inputs.some((input) => input.includes(`native/${name}/`)))
+          .filter((name) => !targets.build.inputs.some((input) => input.includes(`native/${name}`)))
           .map((name) => `${file}: native/${name}`);
       });
     expect(missing).toEqual([]);

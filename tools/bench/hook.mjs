@@ -6,7 +6,8 @@ import { closeSync, fdatasyncSync, mkdirSync, mkdtempSync, openSync, rmSync, wri
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
-import { buildShim, findCompiler } from '../../native/shim/build.mjs';
+import { findCompiler } from '../../native/compile.mjs';
+import { build as buildShim } from '../../native/shim/build.mjs';
 import { verdict } from './judge/verdict.mjs';
 
 const root = join(import.meta.dirname, '..', '..');
@@ -89,7 +90,7 @@ function check(home, hooks) {
 
 async function main({ rounds, json }) {
   const cc = findCompiler();
-  const { shim, skipped } = buildShim();
+  const { path: shim, skipped } = buildShim();
   if (!shim) {
     console.log(`skipped: ${skipped}`);
     return;

@@ -9,7 +9,7 @@ import { enrol } from '@nd7/ship';
 import { openHome, readReceipts } from '@nd7/journal';
 import { systemClock, systemRandom } from '@nd7/signing';
 import { VaultDouble } from '@nd7/testing';
-import { buildShim } from '../../native/shim/build.mjs';
+import { build as buildShim } from '../../native/shim/build.mjs';
 import { verdict } from './judge/verdict.mjs';
 
 const HOOKS = 1000;
@@ -37,7 +37,7 @@ function usage(pid) {
 }
 
 async function main() {
-  const { shim, skipped } = buildShim();
+  const { path: shim, skipped } = buildShim();
   if (!shim || !existsSync('/proc/self/stat')) {
     console.log(`rest: skipped: ${skipped ?? 'no /proc here'}`);
     return;

@@ -1,7 +1,7 @@
 // What a command costs that the broker runs: `bash -c true` inside, by the agent itself and by the stub, in turns in one session.
 import { rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { findCompiler } from '../../../native/launch/build.mjs';
+import { findCompiler } from '../../../native/compile.mjs';
 import { verdict } from '../judge/verdict.mjs';
 import { find, median, nd7 } from './place.mjs';
 

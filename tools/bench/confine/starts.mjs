@@ -3,7 +3,7 @@
 import { existsSync, mkdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { encodePlan, findLauncher, prepare } from '@nd7/confine';
-import { findCompiler } from '../../../native/launch/build.mjs';
+import { findCompiler } from '../../../native/compile.mjs';
 import { verdict } from '../judge/verdict.mjs';
 import { find, median, nd7, root } from './place.mjs';
 

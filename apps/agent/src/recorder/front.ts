@@ -1,23 +1,8 @@
 // `nd7` on PATH: a native program in nd7's home, and a link to it in a folder that the person's shell looks into.
-import {
-  accessSync,
-  chmodSync,
-  constants,
-  copyFileSync,
-  existsSync,
-  lstatSync,
-  mkdirSync,
-  readFileSync,
-  readlinkSync,
-  renameSync,
-  rmSync,
-  symlinkSync,
-} from 'node:fs';
+import { accessSync, constants, existsSync, lstatSync, mkdirSync, readlinkSync, rmSync, symlinkSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { fileURLToPath } from 'node:url';
-
-const NATIVE = fileURLToPath(new URL('../../../../native/front/', import.meta.url));
-const BUILT = join(NATIVE, 'build', 'nd7');
+import { isNativePossible } from '@nd7/kernel';
+import { installNative } from './install-native.js';
 
 /** Where the front of a home lies. */
 export function frontPath(home: string): string {
@@ -40,7 +25,7 @@ export interface FrontLink {
  */
 export function planFrontLink(home: string, env: NodeJS.ProcessEnv): FrontLink | undefined {
   const user = env['HOME'];
-  if (user === undefined || !user.startsWith('/') || !frontPossible()) return undefined;
+  if (user === undefined || !user.startsWith('/') || !isNativePossible('nd7')) return undefined;
   const own = [join(user, '.local/bin'), join(user, 'bin')];
   const folders = (env['PATH'] ?? '').split(':').map((folder) => folder.replace(/(?<=.)\/+$/, ''));
   const folder = own.find((one) => folders.includes(one)) ?? (own[0] as string);
@@ -49,11 +34,6 @@ export function planFrontLink(home: string, env: NodeJS.ProcessEnv): FrontLink |
   const state =
     target === frontPath(home) ? 'there' : target !== undefined ? 'foreign' : isWritable(folder) ? 'make' : 'closed';
   return { path, state, isOnPath: folders.includes(folder) };
-}
-
-/** Whether a front can be had here, without building it. */
-function frontPossible(): boolean {
-  return existsSync(BUILT) || (process.platform === 'linux' && existsSync(join(NATIVE, 'build.mjs')));
 }
 
 /** Where a link leads; the path itself where something else has the name; undefined where nothing has. */
@@ -75,26 +55,14 @@ function isWritable(folder: string): boolean {
 
 /** Puts the front into the home, and the link where `planFrontLink` says. Answers with the reason where there is none. */
 export async function installFront(home: string, link: FrontLink): Promise<{ path: string } | { problem: string }> {
-  const problem = await build();
-  if (problem !== undefined) return { problem };
-  const path = frontPath(home);
-  if (!existsSync(path) || !readFileSync(path).equals(readFileSync(BUILT))) {
-    mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
-    const temporary = `${path}.${process.pid}`;
-    try {
-      copyFileSync(BUILT, temporary);
-      chmodSync(temporary, 0o755);
-      renameSync(temporary, path);
-    } finally {
-      rmSync(temporary, { force: true });
-    }
-  }
+  const installed = await installNative('nd7', frontPath(home), 0o700);
+  if ('problem' in installed) return installed;
   if (link.state === 'make') {
     mkdirSync(dirname(link.path), { recursive: true });
     // It fails where somebody has taken the name meanwhile.
-    symlinkSync(path, link.path);
+    symlinkSync(installed.path, link.path);
   }
-  return { path };
+  return installed;
 }
 
 /** Takes the link of a home's front away where it is ours; answers with its path. The front itself stays, as the shim does. */
@@ -106,17 +74,4 @@ export function removeFrontLink(home: string, env: NodeJS.ProcessEnv, dryRun: bo
     .find((path) => targetOf(path) === frontPath(home));
   if (found !== undefined && !dryRun) rmSync(found);
   return found;
-}
-
-async function build(): Promise<string | undefined> {
-  if (existsSync(BUILT)) return undefined;
-  const { buildFront } = (await import(join(NATIVE, 'build.mjs'))) as {
-    buildFront(): { front?: string; skipped?: string };
-  };
-  try {
-    const { front, skipped } = buildFront();
-    return front === undefined ? (skipped ?? 'the front could not be built') : undefined;
-  } catch (error) {
-    return error instanceof Error ? error.message : String(error);
-  }
 }

@@ -1,21 +1,9 @@
-import {
-  chmodSync,
-  copyFileSync,
-  existsSync,
-  mkdirSync,
-  readFileSync,
-  renameSync,
-  rmdirSync,
-  rmSync,
-  statSync,
-} from 'node:fs';
-import { dirname, join } from 'node:path';
-import { fileURLToPath } from 'node:url';
+import { existsSync, readFileSync, rmdirSync, rmSync, statSync } from 'node:fs';
+import { join } from 'node:path';
+import { isNativePossible, nativePath } from '@nd7/kernel';
+import { installNative } from './install-native.js';
 import type { Scope } from './settings-paths.js';
 
-/** Where the checkout builds the shim, and what builds it. */
-const NATIVE = fileURLToPath(new URL('../../../../native/shim/', import.meta.url));
-const BUILT = join(NATIVE, 'build', 'nd7-shim');
 const MANAGED = '/usr/local/lib/nd7';
 
 /** Where the shim of a scope lies: under the user's home, or where every user can run it. */
@@ -25,28 +13,12 @@ export function shimPath(home: string, scope: Scope): string {
 
 /** Whether a shim can be had here, without building it. */
 export function shimPossible(): boolean {
-  return existsSync(BUILT) || (process.platform === 'linux' && existsSync(join(NATIVE, 'build.mjs')) && hasCompiler());
+  return existsSync(nativePath('nd7-shim')) || (isNativePossible('nd7-shim') && hasCompiler());
 }
 
-/**
- * Copies the built shim to its place (builds it first where it is not), replacing an older one by rename so that a running one is not disturbed.
- * Answers with the reason where there is none: hooks then run as Node processes.
- */
-export async function installShim(home: string, scope: Scope): Promise<{ path: string } | { problem: string }> {
-  const problem = await build();
-  if (problem !== undefined) return { problem };
-  const path = shimPath(home, scope);
-  if (existsSync(path) && readFileSync(path).equals(readFileSync(BUILT))) return { path };
-  mkdirSync(dirname(path), { recursive: true, mode: scope === 'managed' ? 0o755 : 0o700 });
-  const temporary = `${path}.${process.pid}`;
-  try {
-    copyFileSync(BUILT, temporary);
-    chmodSync(temporary, 0o755);
-    renameSync(temporary, path);
-  } finally {
-    rmSync(temporary, { force: true });
-  }
-  return { path };
+/** Puts the shim of a scope into its place. Answers with the reason where there is none: hooks then run as Node processes. */
+export function installShim(home: string, scope: Scope): ReturnType<typeof installNative> {
+  return installNative('nd7-shim', shimPath(home, scope), scope === 'managed' ? 0o755 : 0o700);
 }
 
 /** Removes the shim that every user runs and the administrator's shim.conf beside it; what else lies there stays. */
@@ -82,23 +54,10 @@ export function shimState(home: string): ShimState {
       problem: `${path} has mode ${(stat.mode & 0o777).toString(8)}: it must be yours to run and nobody else's to change`,
       next: `chmod 755 ${path}`,
     };
-  if (existsSync(BUILT) && !readFileSync(path).equals(readFileSync(BUILT)))
+  const built = nativePath('nd7-shim');
+  if (existsSync(built) && !readFileSync(path).equals(readFileSync(built)))
     return { kind: 'broken', problem: `${path} is not the shim of this nd7`, next: 'run `nd7 init` again' };
   return { kind: 'fine', path };
-}
-
-async function build(): Promise<string | undefined> {
-  if (existsSync(BUILT)) return undefined;
-  if (!existsSync(join(NATIVE, 'build.mjs'))) return 'the shim\u2019s sources are not part of this installation';
-  const { buildShim } = (await import(join(NATIVE, 'build.mjs'))) as {
-    buildShim(): { shim?: string; skipped?: string };
-  };
-  try {
-    const { shim, skipped } = buildShim();
-    return shim === undefined ? (skipped ?? 'the shim could not be built') : undefined;
-  } catch (error) {
-    return error instanceof Error ? error.message : String(error);
-  }
 }
 
 function hasCompiler(): boolean {

@@ -4,6 +4,7 @@ import { mkdirSync, readFileSync, realpathSync } from 'node:fs';
 import { release } from 'node:os';
 import { join } from 'node:path';
 import { findLauncher, probeKernel, tiersOf, type PlanTier } from '@nd7/confine';
+import { findNative } from '@nd7/kernel';
 import { openHome } from '@nd7/journal';
 import { rulesetHash, type Ruleset } from '@nd7/policy';
 import { CliError } from '../cli/io.js';
@@ -14,7 +15,6 @@ import { Answers } from './answers.js';
 import { ATTACKS } from './attacks.js';
 import { judge, lacks, type Judged, type Side, type Verdict } from './judge.js';
 import { keep } from './kept.js';
-import { findProbes } from './locate.js';
 import { sweep, Traces } from './traces.js';
 import { World, type Places } from './world.js';
 
@@ -64,7 +64,9 @@ export async function selftest(request: SelftestRequest): Promise<Selftest> {
   sweep(home);
   const { tier = 'auto' } = request;
   const [strongest = 'T1'] = tier === 'auto' ? tiersOf(probeKernel(launcher.path)).given : [tier];
-  const run = new Run(request, strongest, new Traces(home), await findProbes());
+  // Without them their rows are skipped, by name.
+  const probes = await findNative('nd7-probes');
+  const run = new Run(request, strongest, new Traces(home), 'path' in probes ? probes.path : undefined);
   try {
     return await run.make();
   } finally {

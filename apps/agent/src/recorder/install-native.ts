@@ -1,0 +1,27 @@
+import { chmodSync, copyFileSync, existsSync, mkdirSync, readFileSync, renameSync, rmSync } from 'node:fs';
+import { dirname } from 'node:path';
+import { findNative, type NativeProgram } from '@nd7/kernel';
+
+/**
+ * Copies a built native program to `path` (builds it first where it is not), replacing an older one by rename so that a running one is not disturbed.
+ * `mode` is that of a folder which has to be made for it. Answers with the reason where there is none.
+ */
+export async function installNative(
+  program: NativeProgram,
+  path: string,
+  mode: number,
+): Promise<{ path: string } | { problem: string }> {
+  const built = await findNative(program);
+  if ('problem' in built) return built;
+  if (existsSync(path) && readFileSync(path).equals(readFileSync(built.path))) return { path };
+  mkdirSync(dirname(path), { recursive: true, mode });
+  const temporary = `${path}.${process.pid}`;
+  try {
+    copyFileSync(built.path, temporary);
+    chmodSync(temporary, 0o755);
+    renameSync(temporary, path);
+  } finally {
+    rmSync(temporary, { force: true });
+  }
+  return { path };
+}
