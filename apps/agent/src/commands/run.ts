@@ -69,7 +69,7 @@ JSON object on stderr.`,
 
 async function run(command: string[], options: RunOptions, io: Io): Promise<void> {
   const tier = tierOf(options.tier);
-  const [{ runSession }, { endAs }, { summary }, { rulesetFor }, { projectOf }, { grantedSummary }, desktop, outside] =
+  const [{ runSession }, { endAs }, { summary }, { rulesetFor }, { projectOf }, { grantedSummary }, { notify }] =
     await Promise.all([
       import('../confine/run-session.js'),
       import('../confine/signals.js'),
@@ -78,7 +78,6 @@ async function run(command: string[], options: RunOptions, io: Io): Promise<void
       import('../confine/project.js'),
       import('../grants/print.js'),
       import('../grants/notify.js'),
-      import('../confine/outside-programs.js'),
     ]);
   const home = io.env['HOME'];
   if (home === undefined || home === '') throw new CliError(2, 'HOME is not set', 'Set it to your home folder.');
@@ -103,7 +102,6 @@ async function run(command: string[], options: RunOptions, io: Io): Promise<void
   });
   const ruleset = { ...said, required: requiredBut(said, options.without) };
   for (const { kind, text } of notes) if (kind !== 'without-effect') io.err(`nd7: ${safeLine(text)}`);
-  const folders = outside.closedFolders(desktop.DESKTOP_FOLDERS.join(':'), ruleset);
   const attachment = found && (await attached(command, found, ruleset, io, options.broker));
   for (const text of attachment?.notes ?? []) io.err(`nd7: ${safeLine(text)}`);
   const ended = await runSession({
@@ -123,7 +121,7 @@ async function run(command: string[], options: RunOptions, io: Io): Promise<void
         for (const line of [...summary(tallies), ...grantedSummary(granted, join(io.home, 'policy.jsonc'))])
           io.err(`nd7: ${line}`);
     },
-    asked: (request) => desktop.notify(request, { project, isTold: options.verbose === true, folders }, io),
+    asked: (request, outside) => notify(request, { project, isTold: options.verbose === true, outside }, io),
     started: (boundary) => {
       if (options.verbose === true || io.isJson) show(boundary, io);
     },

@@ -24,6 +24,7 @@ import { listenersOf, wayOut, type WayOut } from './egress.js';
 import { RefusedHosts } from './hosts.js';
 import { Ingress } from './ingress.js';
 import { Mediation } from './mediate.js';
+import type { OutsidePrograms } from './outside-programs.js';
 import { OwnListeners } from './own-listeners.js';
 import type { RunRecord } from './record.js';
 import type { RunRequest } from './session-request.js';
@@ -34,6 +35,7 @@ export interface Inside {
   record: RunRecord;
   door: Door | undefined;
   grants: SessionGrants | undefined;
+  outside: OutsidePrograms;
 }
 
 export const isRoot = (): boolean => process.geteuid?.() === 0;
@@ -55,7 +57,7 @@ const SUPERVISED: Supervised = { sockets: true, masks: true };
 export async function attempt(
   request: RunRequest,
   launcher: string,
-  { record, door, grants }: Inside,
+  { record, door, grants, outside }: Inside,
   way: Way,
 ): Promise<Ended & { hasRun: boolean }> {
   const { ruleset } = request;
@@ -69,7 +71,7 @@ export async function attempt(
   const own = way.tier === 'T2' ? await OwnListeners.open(listenersOf(ruleset)) : undefined;
   const { nd7Home, environment } = request;
   const rules = (): NetworkRules => grants?.network ?? ruleset.network;
-  const out = wayOut({ ruleset, nd7Home, environment, record: answered, rules, own: own?.ports });
+  const out = wayOut({ ruleset, nd7Home, environment, outside, record: answered, rules, own: own?.ports });
   grants?.reach(out);
   request.learning?.listensOn(out.listeners.flatMap(({ address, port }) => (address === '127.0.0.1' ? [port] : [])));
   const prepared = prepareSession(request, out, door, way);

@@ -3,7 +3,7 @@ import type { Listener, Opened, Route, Shown } from '@nd7/confine';
 import { Egress, readSecret, SessionAuthority, type EgressDecision, type EgressOptions } from '@nd7/egress';
 import type { Credential, NetworkRules, Ruleset } from '@nd7/policy';
 import { CliError } from '../cli/io.js';
-import { commandOutside } from './outside-programs.js';
+import type { OutsidePrograms } from './outside-programs.js';
 import { layRoots, type Roots } from './roots.js';
 import { transparentWay } from './transparent.js';
 
@@ -39,6 +39,8 @@ export interface WayOutInput {
   /** nd7's own folder. */
   nd7Home: string;
   environment: NodeJS.ProcessEnv;
+  /** What runs and is read outside for credentials. */
+  outside: OutsidePrograms;
   /** Told of each answer before it takes effect. */
   record(decision: EgressDecision): Promise<void>;
   /** The rules of the moment, asked for each request. Absent: those of the ruleset. */
@@ -125,9 +127,12 @@ export function wayOut(input: WayOutInput): WayOut {
   };
 }
 
-/** Read when it is first needed, while the session lives: a command is none that the session could have made. */
-async function secretOf({ from }: Credential, { environment, ruleset }: WayOutInput): Promise<string> {
-  return readSecret(from, 'command' in from ? commandOutside(from.command, environment, ruleset) : environment);
+/** Read when it is first needed, while the session lives: neither a command nor a file is one that a session could have made. */
+async function secretOf({ from }: Credential, { environment, outside }: WayOutInput): Promise<string> {
+  if ('file' in from) outside.refuseOpenFile(from.file);
+  if (!('command' in from)) return readSecret(from, environment);
+  const ready = outside.ready(from.command);
+  return readSecret({ command: [ready.program, ...ready.args] }, ready.environment);
 }
 
 function onLoopback(port: number, serve: (listener: Server) => void): Served {

@@ -7,6 +7,8 @@ import { attempt, isRoot, type Inside, type Way } from './attempt.js';
 import { brokered, type Brokered } from './brokered.js';
 import { Door } from './door.js';
 import { hiddenProgram } from './hidden-program.js';
+import { openOutside, type OutsidePrograms } from './outside-programs.js';
+import type { Reach } from './reach.js';
 import { RunRecord } from './record.js';
 import type { RunRequest } from './session-request.js';
 
@@ -22,13 +24,16 @@ export async function runSession(request: RunRequest): Promise<Ended> {
   const record = await RunRecord.open(request.nd7Home, request.ruleset.recording, request.warn);
   let door: Door | undefined;
   let grants: SessionGrants | undefined;
+  let reach: Reach | undefined;
   try {
+    const outside = await openOutside(request, record);
+    reach = outside.reach;
     door = await openDoor(request, record);
-    grants = door && (await openGrants(request, record, door));
+    grants = door && (await openGrants(request, record, door, outside));
     const shell = request.attachment?.shell;
     const broker =
       door === undefined || shell === undefined ? undefined : brokered(request.nd7Home, door, shell, request.warn);
-    const ended = await attemptTiers(request, launcher.path, { record, door, grants }, broker);
+    const ended = await attemptTiers(request, launcher.path, { record, door, grants, outside }, broker);
     if (!ended.hasRun) throw failed(ended);
     const { code, signal, failure } = ended;
     await grants?.close();
@@ -53,6 +58,8 @@ export async function runSession(request: RunRequest): Promise<Ended> {
     await door?.close().catch(() => undefined);
     await record.close().catch(() => undefined);
     throw error;
+  } finally {
+    reach?.close();
   }
 }
 
@@ -126,7 +133,12 @@ async function openDoor(request: RunRequest, record: RunRecord): Promise<Door | 
 }
 
 /** What widens the session while it lives; undefined where that cannot be had: it is then as narrow as it was started. */
-async function openGrants(request: RunRequest, record: RunRecord, door: Door): Promise<SessionGrants | undefined> {
+async function openGrants(
+  request: RunRequest,
+  record: RunRecord,
+  door: Door,
+  outside: OutsidePrograms,
+): Promise<SessionGrants | undefined> {
   const { policies, ruleset, argv, attachment, cwd } = request;
   if (policies === undefined) return undefined;
   const agent = attachment?.agent ?? null;
@@ -138,7 +150,8 @@ async function openGrants(request: RunRequest, record: RunRecord, door: Door): P
       record,
       folder: door.control,
       living: { ...living, started: new Date().toISOString() },
-      asked: (asked) => request.asked?.(asked),
+      reach: outside.reach,
+      asked: (asked) => request.asked?.(asked, outside),
     });
     door.receive(grants);
     return grants;

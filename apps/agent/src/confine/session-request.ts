@@ -6,6 +6,7 @@ import type { Attachment } from './attach.js';
 import type { Boundary } from './boundary.js';
 import type { Learning } from './learning.js';
 import type { Tally } from './mediate.js';
+import type { OutsidePrograms } from './outside-programs.js';
 import type { RunRecord } from './record.js';
 
 /** What is to be run, by which rules, and who is told of it. */
@@ -36,7 +37,7 @@ export interface RunRequest {
   /** Told once, when the program has ended, what was decided about names, what the proxy refused, and what a person granted meanwhile. */
   decided(tallies: readonly Tally[], granted: readonly Grant[]): void;
   /** Told of what a program inside asks a person for. */
-  asked?(request: Asked): void;
+  asked?(request: Asked, outside: OutsidePrograms): void;
   /** Told what the record of this session lacks, where the policy lets it, and why it ended where that was not the program's doing. */
   warn(text: string): void;
 }

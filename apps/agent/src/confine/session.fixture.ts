@@ -10,6 +10,8 @@ import { findLauncher, launch, prepare, type Launched } from '@nd7/confine';
 import type { EgressDecision } from '@nd7/egress';
 import { throwAway } from '../testing/recorder.fixture.js';
 import { wayOut, type WayOutInput } from './egress.js';
+import { OutsidePrograms } from './outside-programs.js';
+import { Reach } from './reach.js';
 import { rulesetFor } from './ruleset.js';
 
 export interface Said {
@@ -28,6 +30,8 @@ export class TestSession {
   readonly environment: Record<string, string> = { PATH: process.env['PATH'] ?? '', HOME: this.home, LANG: 'C.UTF-8' };
   /** Roots that the proxy believes, where it speaks TLS itself. */
   tls: NonNullable<WayOutInput['internet']>['tls'];
+  /** What the session was let write, as soon as it runs. */
+  reach: Reach | undefined;
   readonly #names = new Map<string, string>();
   readonly #places = new Map<string, number>();
   readonly #servers: Server[] = [];
@@ -72,10 +76,12 @@ export class TestSession {
     running: (session: Launched) => Promise<void> = () => Promise.resolve(),
   ): Promise<Said> {
     const { ruleset } = rulesetFor({ ...this, profile: null, agent: undefined, environment: this.environment });
+    this.reach = Reach.alone(ruleset);
     const out = wayOut({
       ruleset,
       nd7Home: this.nd7Home,
       environment: this.environment,
+      outside: OutsidePrograms.of(ruleset, this.reach, this.environment),
       record: (decision) => {
         this.decisions.push(decision);
         return Promise.resolve();

@@ -2,12 +2,18 @@
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { NOTIFIER, OutsidePrograms } from '../confine/outside-programs.js';
+import { Reach } from '../confine/reach.js';
 import { capturedIo, removeFolders } from '../testing/cli.fixture.js';
 import { until } from '../testing/recorder.fixture.js';
+import { removeMade, TestBook } from './book.fixture.js';
 import type { Request } from './entry.js';
 import { notify } from './notify.js';
 
-afterAll(removeFolders);
+afterAll(() => {
+  removeFolders();
+  removeMade();
+});
 
 it('a request is told in a line where that was asked for, and shown by the desktop once in a while, with nothing in it that acts', async () => {
   const folder = mkdtempSync(join(tmpdir(), 'nd7-notify-'));
@@ -25,7 +31,9 @@ it('a request is told in a line where that was asked for, and shown by the deskt
       made: new Date(0),
       state: 'pending',
     });
-    const told = { project: '/project', isTold: true, folders: [folder] };
+    const outside = new OutsidePrograms(Reach.alone(new TestBook().book.ruleset), { PATH: '/usr/bin:/bin' });
+    outside.find(NOTIFIER, [folder]);
+    const told = { project: '/project', isTold: true, outside };
     notify(request('r1'), told, io);
     notify(request('r2'), told, io);
     expect(io.lines).toEqual([

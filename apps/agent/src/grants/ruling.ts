@@ -18,6 +18,7 @@ import {
   type Source,
 } from '@nd7/policy';
 import { CliError } from '../cli/io.js';
+import { ownProgramAt } from '../confine/own-program.js';
 import { safeLine } from '../show/safe.js';
 import type { Denial, Grant } from './entry.js';
 import { loopbackPort, policyFor, questionFor, wantedText, type Wanted } from './wanted.js';
@@ -134,6 +135,8 @@ export function refuseHeld(candidate: Ruleset, id: string, wanted: Wanted, nd7Ho
   const { right, what, below } = wanted;
   if ((right !== 'net' && isWithin(what, nd7Home)) || (below && isWithin(nd7Home, what)))
     throw held(wanted, 'nd7’s own folder is closed to every session', 'fixed, nd7: nothing widens it');
+  if (right === 'write' && ownProgramAt(what, below) !== undefined)
+    throw held(wanted, 'nd7 itself runs from there, outside of every session', 'fixed, nd7: nothing widens it');
   const own = ['/var/tmp', candidate.tmp].find(
     (folder) => isWithin(what, folder) && !isWithin(candidate.project, folder),
   );
@@ -210,13 +213,25 @@ export function risksOf(before: Ruleset, candidate: Ruleset, id: string, wanted:
 }
 
 /** What runs or is trusted outside later: a protected name wherever it lies, and programs that are found by PATH. */
-function sinkRisks({ leaves }: Ruleset, what: string, facts: Facts): string[] {
+function sinkRisks({ leaves, network }: Ruleset, what: string, facts: Facts): string[] {
   const anywhere = leaves.map((leaf) => (leaf.at === 'folder' ? leaf : { ...leaf, under: ['/'], exceptPaths: [] }));
   const leaf = leafAt(anywhere, what, facts.isGitDir);
   const runs = leaf === undefined ? [] : [`something outside runs or trusts it later: ${leaf.because}`];
   const folders = (process.env['PATH'] ?? '').split(':').filter((folder) => folder.startsWith('/'));
   const found = folders.find((folder) => isWithin(what, follow(folder)) || isWithin(follow(folder), what));
-  return found === undefined ? runs : [...runs, `programs in ${found} are run outside by their names`];
+  if (found !== undefined) runs.push(`programs in ${found} are run outside by their names`);
+  // It is looked at before each run, so that it is not run: the person should know why their session has no key.
+  const read = network.credentials.filter(({ from }) => isWithin(follow(outsideOf(from)), what));
+  return [
+    ...runs,
+    ...read.map(({ name }) => `the credential ${name} is read by what lies there: from then on it is not`),
+  ];
+}
+
+/** What of a credential lies on the disk outside; `/` for nothing. */
+function outsideOf(from: Ruleset['network']['credentials'][number]['from']): string {
+  const path = 'file' in from ? from.file : 'command' in from ? (from.command[0] ?? '/') : '/';
+  return path.startsWith('/') ? path : '/';
 }
 
 const KNOWN: readonly [RegExp, string][] = [

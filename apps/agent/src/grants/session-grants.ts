@@ -6,6 +6,7 @@ import type { EgressDecision } from '@nd7/egress';
 import type { CompileInput, NetworkRules, Ruleset, Source } from '@nd7/policy';
 import { factsOf } from '../policy/facts.js';
 import type { Answer, Request as Frame } from '../recorder/frames.js';
+import type { Reach } from '../confine/reach.js';
 import type { RunRecord } from '../confine/record.js';
 import { Asks } from './asks.js';
 import { GrantBook } from './book.js';
@@ -22,6 +23,8 @@ export interface SessionGrantsParts {
   /** Folder of the control socket. */
   folder: string;
   living: Living;
+  /** Where it is noted what the session was ever let write, by which it is judged what nd7 runs outside. */
+  reach: Reach;
   /** Tells the person that a program inside asks for something. */
   asked(request: Request): void;
 }
@@ -40,9 +43,12 @@ export class SessionGrants {
   /** Calls of the agent that have begun and not ended. */
   readonly #running = new Set<string>();
 
-  private constructor({ policies, ruleset, record, living, asked }: SessionGrantsParts) {
+  readonly #reach: Reach;
+
+  private constructor({ policies, ruleset, record, living, reach, asked }: SessionGrantsParts) {
     const facts = factsOf();
     this.#record = record;
+    this.#reach = reach;
     this.#isAttached = living.agent === 'claude-code';
     this.#book = new GrantBook({
       policies,
@@ -91,7 +97,19 @@ export class SessionGrants {
   /** The session is about to run: its first process, and what widens it. */
   admit(pid: number | undefined, widening: Widening | undefined): void {
     this.#control?.admit(pid);
-    if (widening !== undefined) this.#book.attach(widening);
+    if (widening !== undefined) this.#book.attach(this.#noting(widening));
+  }
+
+  /** What may be written is noted before it can be: also where the widening then fails, and for good. */
+  #noting(widening: Widening): Widening {
+    return {
+      widen: async (grant) => {
+        const { what, path, below } = grant;
+        if (what === 'write') this.#reach.lets({ path, below });
+        await widening.widen(grant);
+      },
+      narrow: (id) => widening.narrow(id),
+    };
   }
 
   /** Hears what the supervisor tells the front of the session, too: which calls were done by a grant. */
