@@ -27,6 +27,11 @@ function program(machine: Machine, name: string): string {
   return path;
 }
 
+/** The words of /proc/PID/stat that follow the name: the state is the first, times in user and in system are the twelfth and thirteenth. */
+function statOf(pid: string): string[] {
+  return (readFileSync(`/proc/${pid}/stat`, 'latin1').split(') ').at(-1) as string).split(' ');
+}
+
 function protectedMachine(user: { uid: number; gid: number } | undefined, build?: 'nd7-launch-sanitized'): Machine {
   const machine = new Machine(user, build);
   machine.protect('.claude');
@@ -201,6 +206,31 @@ describe.each(USERS)('a session of %s', (_who, user) => {
     process.kill(supervisor as number, 'SIGKILL');
     expect(await session.ended).toMatchObject({ code: 125, failure: { step: 'observe' } });
     expect(isAlive(init as number)).toBe(false);
+    session.prepared.clean();
+  });
+
+  it('takes no processor once nobody is left who could ask', async () => {
+    const session = machine.start(['/bin/sh', '-c', 'echo up; while [ ! -e go ]; do sleep 0.05; done']);
+    let said = '';
+    session.process.stdout?.on('data', (bytes: Buffer) => (said += bytes.toString()));
+    await until('the session is up', () => said.includes('up'));
+    const launcher = session.process.pid as number;
+    const children = readFileSync(`/proc/${launcher}/task/${launcher}/children`, 'utf8').trim().split(' ');
+    const isEnded = (pid: string): boolean => statOf(pid)[0] === 'Z';
+    // Who would end the supervisor stands still.
+    process.kill(launcher, 'SIGSTOP');
+    try {
+      mkdirSync(join(machine.project, 'go'));
+      await until('all inside has ended', () => children.some(isEnded));
+      const supervisor = children.find((pid) => !isEnded(pid)) as string;
+      const ticks = (): number => Number(statOf(supervisor)[11]) + Number(statOf(supervisor)[12]);
+      const before = ticks();
+      await new Promise((done) => setTimeout(done, 400));
+      expect(ticks() - before).toBeLessThan(5);
+    } finally {
+      process.kill(launcher, 'SIGCONT');
+    }
+    expect(await session.ended).toMatchObject({ code: 0 });
     session.prepared.clean();
   });
 

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/seccomp.h>
+#include <poll.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
@@ -110,6 +111,13 @@ static void dispatch(struct call *call) {
   }
 }
 
+/* Whether no process is left that could call. Kernels since 6.11 then let nobody wait any more: asked again and again they took all processors from the end of the
+ * session. */
+static bool nobody_calls(void) {
+  struct pollfd polled = {.fd = observe.listener};
+  return poll(&polled, 1, 0) == 1 && (polled.revents & POLLHUP) != 0;
+}
+
 void call_loop(void) {
   union {
     struct seccomp_notif head;
@@ -118,9 +126,11 @@ void call_loop(void) {
   for (;;) {
     memset(&notification, 0, sizeof notification);
     if (ioctl(observe.listener, SECCOMP_IOCTL_NOTIF_RECV, &notification) != 0) {
-      /* ENOENT: the caller went while it was being received. */
-      if (errno == EINTR || errno == ENOENT) continue;
-      _exit(125);
+      if (errno == EINTR) continue;
+      if (errno != ENOENT) _exit(125);
+      /* The caller went while it was being received, or the last one has gone, and this process ends with the launcher. */
+      if (nobody_calls()) return;
+      continue;
     }
     const struct seccomp_notif *n = &notification.head;
     struct call call = {.id = n->id, .pid = (pid_t)n->pid, .number = n->data.nr};

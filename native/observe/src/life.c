@@ -111,6 +111,7 @@ static void *work(void *nothing) {
   (void)nothing;
   if (unshare(CLONE_FS) != 0 || fchdir(observe.fds) != 0) _exit(125);
   call_loop();
+  return NULL;
 }
 
 static void start_threads(void) {

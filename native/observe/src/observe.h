@@ -54,7 +54,8 @@ struct call {
   bool answered;
 };
 
-void call_loop(void) __attribute__((noreturn));
+/* Answers one call after the other, in each thread; returns when no process is left that could make one. */
+void call_loop(void);
 /* Whether the caller still waits: what was read of its memory and its /proc was its own. */
 bool call_waits(const struct call *call);
 void call_fail(struct call *call, int error); /* 0: the call returns 0 */
