@@ -86,7 +86,7 @@ static void dispatch(struct call *call) {
     case SYS_unlinkat: do_unlink(call, INT(0), a[1], INT(2)); return;
     case SYS_umask:
       /* A number in a register: it cannot change under the kernel. */
-      caller_umask_changed();
+      caller_umask_changes(call, MODE(0));
       call_continue(call);
       return;
     case SYS_execve:
@@ -124,6 +124,7 @@ void call_loop(void) {
     char room[ROOM];
   } notification;
   for (;;) {
+    turn_take();
     memset(&notification, 0, sizeof notification);
     if (ioctl(observe.listener, SECCOMP_IOCTL_NOTIF_RECV, &notification) != 0) {
       if (errno == EINTR) continue;
@@ -132,11 +133,14 @@ void call_loop(void) {
       if (nobody_calls()) return;
       continue;
     }
+    turn_begin();
     const struct seccomp_notif *n = &notification.head;
     struct call call = {.id = n->id, .pid = (pid_t)n->pid, .number = n->data.nr};
     memcpy(call.args, n->data.args, sizeof call.args);
+    caller_goes_on(&call);
     pointers_settle();
     if (!learn_take(&call)) dispatch(&call);
     if (!call.answered) call_fail(&call, EACCES);
+    turn_end();
   }
 }

@@ -6,7 +6,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -81,8 +80,7 @@ int caller_object(const struct call *call, int number, int *fd) {
   return error == ENOENT ? EBADF : error;
 }
 
-/* Reads the beginning of a file of the caller's /proc folder. */
-static int read_of(const struct call *call, const char *what, char *to, size_t size) {
+int caller_file(const struct call *call, const char *what, char *to, size_t size) {
   int fd;
   const int error = open_of(call, what, O_RDONLY, &fd);
   if (error != 0) return error;
@@ -93,15 +91,14 @@ static int read_of(const struct call *call, const char *what, char *to, size_t s
   return 0;
 }
 
-/* The value behind a name at the beginning of a line, NULL when there is none. */
-static const char *value_of(const char *status, const char *name) {
+const char *value_of(const char *status, const char *name) {
   const char *line = strstr(status, name);
   return line != NULL && line > status && line[-1] == '\n' ? line + strlen(name) : NULL;
 }
 
 int caller_numbers(const struct call *call, pid_t *process, pid_t *thread) {
   char status[4096];
-  const int error = read_of(call, "status", status, sizeof status);
+  const int error = caller_file(call, "status", status, sizeof status);
   if (error != 0) return error;
   const char *group = value_of(status, "NStgid:"), *own = value_of(status, "NSpid:");
   if (group == NULL || own == NULL) return ESRCH;
@@ -118,71 +115,14 @@ int caller_numbers(const struct call *call, pid_t *process, pid_t *thread) {
 void caller_name(const struct call *call, char to[16]) {
   char text[32];
   to[0] = '\0';
-  if (read_of(call, "comm", text, sizeof text) != 0) return;
+  if (caller_file(call, "comm", text, sizeof text) != 0) return;
   text[strcspn(text, "\n")] = '\0';
   snprintf(to, 16, "%.15s", text);
 }
 
-/* --- umask ------------------------------------------------------------------------------------------------------- */
-
-/* /proc/PID/status costs more than the rest of a call together: the umask of a thread is kept until anybody in the session sets one, which is a call that
- * is told of. Whose a pid is is held by a pidfd of the thread itself; kernels before 6.9 have none, and keep nothing. */
-#define PIDFD_THREAD ((unsigned)O_EXCL)
-#define KEPT 64u
-
-static atomic_uint umask_age = 1;
-
-struct kept {
-  pid_t pid;
-  unsigned age;
-  int alive;
-  mode_t mask;
-};
-static __thread struct kept kept[KEPT];
-static __thread bool keeps_none;
-static __thread int own_mask = -1;
-
-void caller_umask_changed(void) { atomic_fetch_add(&umask_age, 1); }
-
-static void become(mode_t mask) {
-  if (own_mask != (int)mask) umask(mask);
-  own_mask = (int)mask;
-}
-
-static bool still_there(int pidfd) {
-  return syscall(NR_PIDFD_SEND_SIGNAL, pidfd, 0, NULL, 0) == 0;
-}
-
-static void keep(const struct call *call, unsigned age, mode_t mask) {
-  struct kept *place = &kept[(unsigned)call->pid % KEPT];
-  if (place->alive > 0) close(place->alive);
-  const int alive = keeps_none ? -1 : (int)syscall(NR_PIDFD_OPEN, call->pid, PIDFD_THREAD);
-  if (alive < 0 && errno == EINVAL) keeps_none = true;
-  *place = (struct kept){.pid = alive < 0 ? 0 : call->pid, .age = age, .alive = alive, .mask = mask};
-}
-
-int caller_umask(const struct call *call) {
-  const unsigned age = atomic_load(&umask_age);
-  const struct kept *place = &kept[(unsigned)call->pid % KEPT];
-  if (place->pid == call->pid && place->age == age && still_there(place->alive)) {
-    become(place->mask);
-    return 0;
-  }
-  char status[512];
-  const int error = read_of(call, "status", status, sizeof status);
-  if (error != 0) return error;
-  const char *value = value_of(status, "Umask:");
-  if (value == NULL) return ESRCH;
-  const mode_t mask = (mode_t)strtoul(value, NULL, 8) & 0777;
-  if (!call_waits(call)) return ESRCH;
-  become(mask);
-  keep(call, age, mask);
-  return 0;
-}
-
 bool call_is_signalled(const struct call *call) {
   char status[4096];
-  if (read_of(call, "status", status, sizeof status) != 0) return true;
+  if (caller_file(call, "status", status, sizeof status) != 0) return true;
   const char *own = value_of(status, "SigPnd:"), *shared = value_of(status, "ShdPnd:"), *blocked = value_of(status, "SigBlk:"), *caught = value_of(status, "SigCgt:");
   if (own == NULL || shared == NULL || blocked == NULL || caught == NULL) return false;
   const uint64_t pending = strtoull(own, NULL, 16) | strtoull(shared, NULL, 16);

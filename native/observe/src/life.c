@@ -119,6 +119,7 @@ static void start_threads(void) {
   int count = sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 2;
   if (count < 2) count = 2;
   if (count > THREADS_MAX) count = THREADS_MAX;
+  turns_start();
   for (int i = 0; i < count; i++) {
     pthread_t thread;
     if (pthread_create(&thread, NULL, work, NULL) != 0) fail("observe", "thread");

@@ -68,6 +68,15 @@ void call_give(struct call *call, int fd, bool close_on_exec);
 /* Whether a signal that its program handles has come for the caller: it would have broken off a call that waits. */
 bool call_is_signalled(const struct call *call);
 
+/* --- turn.c: which thread receives the next call ------------------------------------------------------------------ */
+
+void turns_start(void);
+/* Waits until it is this thread's. */
+void turn_take(void);
+/* Around what is done with a call. */
+void turn_begin(void);
+void turn_end(void);
+
 /* --- caller.c: what is read from a caller; each returns 0 or an errno ------------------------------------------ */
 
 int caller_text(const struct call *call, uint64_t address, char to[PATH_MAX]);
@@ -76,10 +85,19 @@ int caller_folder(const struct call *call, int dirfd, int *fd); /* O_PATH of a f
 int caller_object(const struct call *call, int number, int *fd); /* O_PATH of what one of its descriptors stands for */
 int caller_numbers(const struct call *call, pid_t *process, pid_t *thread); /* its pids as its own pid namespace has them */
 void caller_name(const struct call *call, char to[16]);
+/* The beginning of a file of the caller's /proc folder, ended by NUL. */
+int caller_file(const struct call *call, const char *what, char *to, size_t size);
+/* In such a text the value behind a name at the beginning of a line, NULL when there is none. */
+const char *value_of(const char *text, const char *name);
+
+/* --- umask.c --------------------------------------------------------------------------------------------------------- */
+
 /* Makes this thread create as the caller would. */
 int caller_umask(const struct call *call);
-/* Forgets what was known of umasks. */
-void caller_umask_changed(void);
+/* The caller is about to set one: what was known is forgotten. */
+void caller_umask_changes(const struct call *call, mode_t mask);
+/* It makes another call, and so has set it. */
+void caller_goes_on(const struct call *call);
 
 /* --- resolve.c: from a caller's path to a folder and a name in it ----------------------------------------------- */
 

@@ -239,7 +239,9 @@ static int open_step(struct call *call, struct place *place, int flags, mode_t m
   const bool is_masked = rule.outcome == RULE_MASK;
   /* A masked name that stands there is not written to: only a new one is, and then it is masked. */
   const int more = is_masked && (flags & O_CREAT) != 0 ? O_EXCL : 0;
-  const int fd = openat(place->folder, place->name, flags | more | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, mode);
+  /* A file that is new is no pipe. */
+  const bool is_new = (flags & O_CREAT) != 0 && ((flags | more) & O_EXCL) != 0;
+  const int fd = openat(place->folder, place->name, flags | more | O_NOFOLLOW | (is_new ? 0 : O_NONBLOCK) | O_NOCTTY | O_CLOEXEC, mode);
   if (fd >= 0) {
     int error = 0;
     struct stat s;
@@ -250,6 +252,8 @@ static int open_step(struct call *call, struct place *place, int flags, mode_t m
     if (error != 0) {
       close(fd);
       call_fail(call, error);
+    } else if (is_new) {
+      give(call, fd, flags);
     } else {
       give_waiting(call, fd, flags);
     }
