@@ -116,3 +116,31 @@ it('is fetched by the recorder beside its heartbeats, and at enrolment', async (
     await other.remove();
   }
 }, 120_000);
+
+it('is looked at by nd7 doctor, and fetched by nd7 ship, which tells of it once', async () => {
+  interface Check {
+    name: string;
+    state: string;
+    text: string;
+  }
+  const row = (): Check | undefined =>
+    (JSON.parse(nd7('doctor', '--json').stdout) as { checks: Check[] }).checks.find(
+      ({ name }) => name === 'team policy',
+    );
+  expect(row()).toMatchObject({
+    state: 'ok',
+    text: expect.stringMatching(
+      /^version 3, signed by the key of vault\.test\/acme that is pinned, here since \d{4}-[^;]+; the vault has no newer one$/,
+    ) as string,
+  });
+  await set({ nd7: 1, network: { deny: ['a.example'] } });
+  expect(row()).toMatchObject({ state: 'note', text: expect.stringMatching(/; the vault has version 4$/) as string });
+  expect(nd7('ship').stdout).toMatch(/^version 4 of the team’s policy holds from the next session on$/m);
+  expect(nd7('ship').stdout).not.toContain('policy');
+  expect(JSON.parse(nd7('ship', '--json').stdout)).toMatchObject({ team_policy: { version: 4, changed: false } });
+  expect(row()).toMatchObject({ state: 'ok' });
+  const text = readFileSync(kept(), 'utf8');
+  writeFileSync(kept(), text.replace('a.example', 'b.example'));
+  expect(row()).toMatchObject({ state: 'bad', text: expect.stringMatching(/^nothing starts here: /) as string });
+  writeFileSync(kept(), text);
+}, 120_000);

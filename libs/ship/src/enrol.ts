@@ -230,7 +230,9 @@ async function checkEnrolReceipt(text: string, vault: VaultFile): Promise<void> 
 function seenOf(
   present: VaultFile | undefined,
   { origin, vkey }: Pick<VaultFile, 'origin' | 'vkey'>,
-): Pick<VaultFile, 'teamPolicy'> {
+): Pick<VaultFile, 'teamPolicy' | 'teamPolicyHash'> {
   const isSame = present?.origin === origin && present.vkey === vkey;
-  return isSame && present.teamPolicy !== undefined ? { teamPolicy: present.teamPolicy } : {};
+  if (!isSame || present.teamPolicy === undefined) return {};
+  const { teamPolicy, teamPolicyHash } = present;
+  return { teamPolicy, ...(teamPolicyHash === undefined ? {} : { teamPolicyHash }) };
 }

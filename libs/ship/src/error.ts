@@ -6,7 +6,7 @@ import type { ProblemCode } from '@nd7/vault-api';
  * `bad-token`, `bad-name`, `wrong-vault`, `insecure-url`, `enrolled`, `not-enrolled`: enrolment. `wrong-key`: the machine's key is not the one it was enrolled with. `bad-receipt`: the vault gave something that is no receipt for what was
  * sent. `fork`, `disagrees`: the vault holds another history of this session. `log-behind`: it holds more than this log has. `log-broken`: the log's own chain
  * does not hold. `refused`: the vault takes neither this machine nor these entries. `bad-answer`: it does not speak the protocol. `bad-policy`: the team's policy is not what the
- * pinned key signed, or older than one that was seen. `io`: the disk.
+ * pinned key signed, or older than one that was seen. `two-policies`: the pinned key has signed two policies of one version. `io`: the disk.
  */
 export type ShipCode =
   | 'bad-token'
@@ -24,6 +24,7 @@ export type ShipCode =
   | 'refused'
   | 'bad-answer'
   | 'bad-policy'
+  | 'two-policies'
   | 'io';
 
 /** A failure that retrying does not mend. The message says what, where and how to mend it. */

@@ -24,5 +24,5 @@ export type { Alarm, ShipEvent, ShipperOptions, ShippedSegment, ShipReport } fro
 export type { SessionSource } from './cut.js';
 export { readVaultFile, trustOf } from './vault-file.js';
 export type { VaultFile } from './vault-file.js';
-export { pullTeamPolicy, readTeamPolicy } from './team-policy.js';
-export type { HeldTeamPolicy } from './team-policy.js';
+export { offeredTeamPolicy, pullTeamPolicy, readTeamPolicy } from './team-policy.js';
+export type { HeldTeamPolicy, PullParts } from './team-policy.js';

@@ -21,6 +21,8 @@ export interface VaultFile {
   policy: string;
   /** Highest version of the team's policy that this machine has seen; absent: the team had none. */
   teamPolicy?: number;
+  /** SHA-256 of that version's exact bytes, 64 hex; absent where an earlier nd7 fetched it. */
+  teamPolicyHash?: string;
 }
 
 const MEMBERS = ['url', 'team', 'origin', 'vkey', 'machine', 'token', 'policy'] as const;
@@ -43,6 +45,8 @@ export function readVaultFile(home: string): VaultFile | undefined {
   const vault = file as VaultFile;
   if (vault.teamPolicy !== undefined && !(Number.isSafeInteger(vault.teamPolicy) && vault.teamPolicy > 0))
     throw broken('has a teamPolicy that is no version');
+  if (vault.teamPolicyHash !== undefined && !isHex(vault.teamPolicyHash, 32))
+    throw broken('has a teamPolicyHash that is none');
   if (!URL.canParse(vault.url) || !isOrigin(vault.origin) || !isHex(vault.machine, 32))
     throw broken('has a url, origin or machine that is none');
   if (parseVkey(vault.vkey)?.type !== 1 || !parsePolicy(vault.policy).ok)
@@ -52,7 +56,7 @@ export function readVaultFile(home: string): VaultFile | undefined {
 
 /** Writes `vault.json`, 0600, whole or not at all. */
 export function writeVaultFile(home: string, vault: VaultFile): void {
-  replaceFile(join(home, 'vault.json'), `${JSON.stringify(vault, [...MEMBERS, 'teamPolicy'], 2)}\n`);
+  replaceFile(join(home, 'vault.json'), `${JSON.stringify(vault, [...MEMBERS, 'teamPolicy', 'teamPolicyHash'], 2)}\n`);
 }
 
 /** Throws ShipError `wrong-key` where a machine signs with another key than it was enrolled with: a vault takes nothing from it. */

@@ -142,6 +142,7 @@ describe.each([['who runs the tests', undefined], ...(isRoot ? [['an ordinary us
         expect(held).toContain(name);
       for (const name of ['read-environment', 'read-memory', 'write-tmp', 'read-shm', 'run-in-tmp'])
         expect(held).toContain(name);
+      for (const name of ['widen-by-socket', 'widen-by-nd7', 'write-after-grant']) expect(held).toContain(name);
       expect(Object.values(result.counts).reduce((sum, count) => sum + count, 0)).toBe(result.attacks.length);
       expect(person.leftovers()).toEqual([]);
       expect(victims(person)).toEqual([]);
@@ -169,10 +170,13 @@ describe.each([['who runs the tests', undefined], ...(isRoot ? [['an ordinary us
       expect([result.status, named(result, 'admitted'), named(result, 'skipped')]).toEqual([
         0,
         ['read-masked', 'read-masked-late', 'listen'],
-        [],
+        // A session of T2 is granted no paths.
+        ['write-after-grant'],
       ]);
       const held = named(result, 'held');
       for (const name of [
+        'widen-by-socket',
+        'widen-by-nd7',
         'read-secret',
         'chmod',
         'setxattr',

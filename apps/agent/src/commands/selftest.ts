@@ -49,7 +49,7 @@ async function run(options: SelftestOptions, io: Io): Promise<void> {
   const agent = (['claude-code', 'codex'] as const).find((name) => name === options.agent);
   if (options.agent !== undefined && agent === undefined)
     throw new CliError(2, `there is no agent "${options.agent}" here`, 'Say claude-code or codex.');
-  const { ruleset, notes } = rulesetFor({
+  const { ruleset, notes, policies } = rulesetFor({
     profile: options.profile ?? null,
     agent,
     home,
@@ -63,6 +63,7 @@ async function run(options: SelftestOptions, io: Io): Promise<void> {
     const result = await selftest({
       tier,
       ruleset,
+      policies,
       nd7Home: io.home,
       environment: io.env,
       cwd: io.cwd,

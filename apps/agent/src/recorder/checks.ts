@@ -20,6 +20,7 @@ import { heartbeatCheck } from './heartbeat-check.js';
 import { probe } from './probe.js';
 import { MANAGED_FOLDER, settingsPath } from './settings-paths.js';
 import { shimState } from './shim.js';
+import { teamPolicyCheck } from './team-policy-check.js';
 import { counted, troublesLately } from './troubles.js';
 
 /** One thing `nd7 doctor` looked at. `note`: works, but a person should know; `bad`: recording does not work as wished. */
@@ -61,6 +62,7 @@ export async function allChecks(at: Surroundings): Promise<Check[]> {
     troubles,
     vault,
     heartbeat,
+    teamPolicy,
     postgres,
     boundary,
     selftested,
@@ -332,6 +334,10 @@ function vault(at: Surroundings): Check {
 async function heartbeat(at: Surroundings): Promise<Check[]> {
   if (!existsSync(join(at.home, 'vault.json'))) return [];
   return [heartbeatCheck(at.home, await askJson(at.home, 'status', {}, 5_000))];
+}
+
+function teamPolicy(at: Surroundings): Promise<Check[]> {
+  return teamPolicyCheck(at.home);
 }
 
 function postgres(): Check {

@@ -99,7 +99,12 @@ export function shipLoop(parts: ShipParts): ShipLoop | undefined {
     const closed = shipping.unfinished().filter((session) => !named.has(session));
     return [...open, ...closed.reverse().flatMap((session) => markOf(home, session))];
   };
-  const policy = new TeamPolicyWatch({ home: home.root, signer: machine, clock, random }, warn);
+  const alarm = async (data: Record<string, unknown>): Promise<boolean> => {
+    const open = await host.open();
+    await Promise.all(open.map(({ session }) => host.note(session, 'alarm', data)));
+    return open.length > 0;
+  };
+  const policy = new TeamPolicyWatch({ home: home.root, signer: machine, clock, random }, { warn, alarm });
   const heart = new Heart({
     vault,
     signer: machine,

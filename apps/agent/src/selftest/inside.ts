@@ -56,8 +56,8 @@ function read(path: string): string {
   return readFileSync(path, 'latin1').slice(0, 65_536);
 }
 
-/** Sends one line, and waits until it is taken or refused. */
-function say(to: NetConnectOpts, line: string, first?: string): Promise<Answer> {
+/** Sends one line or frame, and waits until it is taken or refused. */
+function say(to: NetConnectOpts, line: string | Buffer, first?: string): Promise<Answer> {
   return new Promise((resolve, reject) => {
     const socket = connect(to);
     socket.setTimeout(NET_MS, () => socket.destroy(new Error('nobody answered')));
@@ -175,6 +175,33 @@ const ways: Record<string, Way> = {
     const script = 'i=0; while [ $i -lt 40 ] && [ -d "${1%/*}" ]; do echo x >"$1"; sleep 0.1; i=$((i+1)); done';
     spawn('sh', ['-c', script, 'sh', path], { detached: true, stdio: 'ignore' }).unref();
     return undefined;
+  },
+  /** One question to a session's control socket (docs/protocol/control-socket.md); its answer says nothing that who is outside does not see. */
+  control: (path = '', question = '') => {
+    const number = (value: number): Buffer => Buffer.from(Uint32Array.of(value).buffer);
+    const meta = Buffer.from('op=allow\0');
+    const payload = Buffer.from(question);
+    const frame = [Buffer.from([0x6e, 0x64, 0x37, 1]), number(meta.length), meta, number(payload.length), payload];
+    return say({ path }, Buffer.concat(frame));
+  },
+  /** nd7 itself, in a home of which it is told. */
+  nd7: (program = '', home = '', ...args) => {
+    const env = { ...process.env, ND7_HOME: home, HOME: home };
+    const ran = spawnSync(process.execPath, [program, ...args], { encoding: 'latin1', timeout: PROBE_MS, env });
+    if (ran.error !== undefined) throw ran.error;
+    if (ran.status !== 0) throw new Error(ran.stderr.trim().split('\n').at(-1) || `ended by ${ran.signal}`);
+    return undefined;
+  },
+  /** When who is outside has said by a file that the time has come. */
+  after: async (mark = '', way = '', ...args) => {
+    const until = performance.now() + PROBE_MS;
+    while (!existsSync(mark) || read(mark) === '') {
+      if (performance.now() > until) throw new ProbeError(2, 'nobody outside said that it is time');
+      await new Promise((done) => setTimeout(done, 20));
+    }
+    const said = read(mark);
+    if (said !== 'over') throw new ProbeError(2, said);
+    return ways[way]?.(...args);
   },
   'run-copy': (program = '', copy = '') => {
     copyFileSync(program, copy);

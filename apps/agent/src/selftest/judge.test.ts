@@ -18,10 +18,11 @@ let ruleset: Ruleset;
 beforeAll(async () => {
   folder = mkdtempSync(join(tmpdir(), 'nd7-judge-'));
   for (const name of ['outside', 'nd7', 'nd7/run', 'nd7/run/hidden', 'project']) mkdirSync(join(folder, name));
-  ({ ruleset } = rulesetFor({
+  const compiled = rulesetFor({
     ...{ profile: 'default', agent: undefined, environment: {} },
     ...{ home: folder, project: join(folder, 'project'), nd7Home: join(folder, 'nd7') },
-  }));
+  });
+  ({ ruleset } = compiled);
   world = await World.make(
     {
       outside: join(folder, 'outside'),
@@ -34,6 +35,7 @@ beforeAll(async () => {
     undefined,
     undefined,
     join(folder, 'copy'),
+    compiled.policies,
   );
 });
 afterAll(async () => {

@@ -1,12 +1,12 @@
 import { spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdirSync, readFileSync, realpathSync } from 'node:fs';
+import { mkdirSync, readFileSync, realpathSync, writeFileSync } from 'node:fs';
 import { release } from 'node:os';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { findLauncher, probeKernel, tiersOf, type PlanTier } from '@nd7/confine';
 import { findNative } from '@nd7/kernel';
 import { openHome } from '@nd7/journal';
-import { rulesetHash, type Ruleset } from '@nd7/policy';
+import { rulesetHash, type CompileInput, type Ruleset } from '@nd7/policy';
 import { CliError } from '../cli/io.js';
 import { VERSION } from '../cli/version.js';
 import type { Boundary } from '../confine/boundary.js';
@@ -16,12 +16,15 @@ import { ATTACKS } from './attacks.js';
 import { judge, lacks, type Judged, type Side, type Verdict } from './judge.js';
 import { keep } from './kept.js';
 import { sweep, Traces } from './traces.js';
+import { grantAndRevoke } from './widening.js';
 import { World, type Places } from './world.js';
 
 export interface SelftestRequest {
   /** The kind of boundary; `auto`: the one that `nd7 run` takes here. */
   tier?: PlanTier | 'auto';
   ruleset: Ruleset;
+  /** What it was compiled from. */
+  policies: CompileInput;
   nd7Home: string;
   environment: NodeJS.ProcessEnv;
   cwd: string;
@@ -145,7 +148,13 @@ class Run {
         return [place, join(folder, side)];
       }),
     ) as unknown as Places;
-    const world = await World.make(places, probes, this.probes, copyTo ?? join(places.outside, 'copy'));
+    const world = await World.make(
+      places,
+      probes,
+      this.probes,
+      copyTo ?? join(places.outside, 'copy'),
+      this.request.policies,
+    );
     this.#worlds.push(world);
     return world;
   }
@@ -169,6 +178,11 @@ class Run {
     const world = await this.#world('t', folders, this.probes);
     const answers = this.#answer(world, 0);
     world.late();
+    const mark = world.at('project', 'granted/mark');
+    if (mark !== undefined) {
+      mkdirSync(dirname(mark));
+      writeFileSync(mark, 'over');
+    }
     // Without variables that lead elsewhere: a proxy of the person's is not to be asked for this.
     this.#twin = spawn(process.execPath, argv, {
       stdio: [...answers.stdio],
@@ -197,6 +211,7 @@ class Run {
     let judged: Judged[] = [];
     const ended = await runSession({
       ruleset: request.ruleset,
+      policies: request.policies,
       argv: [process.execPath, ...argv],
       attachment: undefined,
       nd7Home: request.nd7Home,
@@ -210,6 +225,8 @@ class Run {
       started: (made) => {
         boundary = made;
         world.late();
+        const [folder, mark] = [world.at('outside', 'granted'), world.at('project', 'granted/mark')];
+        if (folder !== undefined && mark !== undefined) void grantAndRevoke(request.nd7Home, folder, mark);
       },
       beforeEnd: async (record) => {
         answers.end();

@@ -6,6 +6,8 @@ import { existsSync, mkdirSync, readFileSync, rmSync, statSync, writeFileSync } 
 import { connect, createServer, type Server } from 'node:net';
 import { dirname, join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
+import type { CompileInput } from '@nd7/policy';
+import { OpenSession } from './widening.js';
 
 /** Where targets lie; a place is undefined where this system has none or nothing can be made there. */
 export interface Places {
@@ -49,6 +51,8 @@ export class World {
   udpPort = 0;
   /** Whether what was left behind went on when its session had ended. */
   stayed = false;
+  /** A session that answers who may ask. */
+  session: OpenSession | undefined;
   #watched: Victim | undefined;
   #killed: Victim | undefined;
   readonly #servers: Server[] = [];
@@ -73,10 +77,12 @@ export class World {
     probes: string | undefined,
     program: string | undefined,
     copyTo: string,
+    policies: CompileInput,
   ): Promise<World> {
     const world = new World(places, probes, copyTo);
     world.#files();
     await world.#listen();
+    world.session = await OpenSession.open(places.hidden, policies);
     world.#watched = await world.#victim(program);
     world.#killed = await world.#victim(program);
     return world;
@@ -145,6 +151,7 @@ export class World {
   async end(): Promise<void> {
     for (const server of this.#servers) server.close();
     this.#datagrams?.close();
+    await this.session?.close();
     for (const victim of [this.#watched, this.#killed]) {
       if (victim === undefined || victim.process.exitCode !== null || victim.process.signalCode !== null) continue;
       victim.process.kill('SIGKILL');
@@ -163,6 +170,7 @@ export class World {
     for (const name of ['write', 'truncate', 'unlink', 'rename', 'steal', 'link', 'chmod', 'utime', 'xattr'])
       make('outside', name, BEFORE);
     make('outside', 'folder/there', BEFORE);
+    make('outside', 'granted/there', BEFORE);
     for (const place of ['tmp', 'varTmp', 'shm'] as const) make(place, 'secret', this.canary);
     make('project', '.env', this.canary);
     make('project', 'late/there', '');
