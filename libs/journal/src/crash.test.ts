@@ -45,7 +45,7 @@ const STEPS: Record<Step, number> = {
  * `HALF` in which write, half-way.
  */
 const CHILD = `
-const [dist, home, step, half] = process.argv.slice(1);
+const [dist, home, step, half, isHasty] = process.argv.slice(1);
 const { openHome, openSession, realDisk } = await import(dist);
 const { blake3Hex } = await import(dist.replace('journal', 'blake3'));
 const { writeSync } = await import('node:fs');
@@ -62,8 +62,8 @@ const disk = {
   },
 };
 const draft = (i) => ({ time: '2026-11-29T19:41:00.123Z', source: 'intent:claude-code', kind: 'tool.before', data: JSON.stringify({ i, x: null }) });
-const journal = await openSession(openHome(home), 's', { disk });
-say(journal.entries);
+const journal = await openSession(openHome(home), 's', { disk, isHasty: isHasty === 'true' });
+if (journal.durable.entries > 0) say(journal.entries);
 for (let i = 1; i <= 3; i++) { await journal.append([draft(i)], { sync: true }); say(journal.entries); }
 const bytes = Buffer.concat([Buffer.alloc(32, 1), Buffer.from('"x"')]);
 const hash = blake3Hex(bytes);
@@ -77,8 +77,9 @@ say('end');
 `;
 
 /** Runs the life above until it is killed; returns how many entries were acknowledged, or 'end'. */
-function live(home: Home, step: string, half = 0): Promise<{ acknowledged: number; killed: boolean }> {
-  const child = spawn(process.execPath, ['--input-type=module', '-e', CHILD, DIST, home.root, step, String(half)], {
+function live(home: Home, step: string, half = 0, isHasty = false): Promise<{ acknowledged: number; killed: boolean }> {
+  const args = [DIST, home.root, step, String(half), String(isHasty)];
+  const child = spawn(process.execPath, ['--input-type=module', '-e', CHILD, ...args], {
     stdio: ['ignore', 'pipe', 'pipe'],
   });
   const out: Buffer[] = [];
@@ -157,6 +158,19 @@ describe('a process killed at the step', () => {
       expect(life.killed).toBe(true);
       if (!mending) expect(life.acknowledged).toBe(acknowledged);
       await expectRecovered(home, log(home, 's'), mending ? 8 : acknowledged);
+    },
+    60_000,
+  );
+
+  it.concurrent.each(['folder-made', 'first-key-made', 'entries-written', 'entries-synced', 'seal-synced'] as const)(
+    '%s of a hasty beginning loses nothing that was acknowledged, and the session goes on',
+    async (step) => {
+      const home = freshHome();
+      const life = await live(home, step, 0, true);
+      // Entry 0 is acknowledged with the first entry that somebody waits for.
+      const acknowledged = step === 'entries-synced' ? 0 : STEPS[step];
+      expect(life).toEqual({ killed: true, acknowledged });
+      await expectRecovered(home, log(home, 's'), acknowledged);
     },
     60_000,
   );

@@ -1,4 +1,16 @@
-import { closeSync, fdatasync, fsyncSync, ftruncateSync, mkdirSync, openSync, renameSync, writeSync } from 'node:fs';
+import {
+  close,
+  closeSync,
+  fdatasync,
+  fsync,
+  fsyncSync,
+  open,
+  ftruncateSync,
+  mkdirSync,
+  openSync,
+  renameSync,
+  writeSync,
+} from 'node:fs';
 import { dirname } from 'node:path';
 import { errnoOf } from './failure.js';
 
@@ -34,6 +46,8 @@ export interface Disk {
   datasync(fd: number): Promise<void>;
   /** fsync(2) of a small file or a folder. */
   fsync(fd: number): void;
+  /** The same by path, off the main thread. */
+  fsyncLater(path: string): Promise<void>;
   rename(from: string, to: string): void;
   /** Called when a step is done. */
   step(step: Step): void;
@@ -44,9 +58,19 @@ export const realDisk: Disk = {
   truncate: ftruncateSync,
   datasync: (fd) => new Promise((resolve, reject) => fdatasync(fd, (error) => (error ? reject(error) : resolve()))),
   fsync: fsyncSync,
+  fsyncLater: fsyncPath,
   rename: renameSync,
   step: () => undefined,
 };
+
+function fsyncPath(path: string): Promise<void> {
+  return new Promise((resolve, reject) =>
+    open(path, 'r', (failed, fd) => {
+      if (failed) return reject(failed);
+      fsync(fd, (error) => close(fd, () => (error ? reject(error) : resolve())));
+    }),
+  );
+}
 
 /** Writes all of it or throws; what was written before the failure stands in the file. */
 export function writeAll(disk: Disk, fd: number, bytes: Uint8Array, position?: number): void {

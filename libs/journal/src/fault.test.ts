@@ -9,15 +9,17 @@ afterAll(removeHomes);
 
 const errno = (code: string): Error => Object.assign(new Error(`${code}: pretended`), { code });
 
+type Call = 'write' | 'truncate' | 'datasync' | 'fsync' | 'fsyncLater' | 'rename';
+
 /** A disk whose calls fail while `broken` says so. */
 function breakable(): {
   disk: Disk;
-  broken: Partial<Record<'write' | 'truncate' | 'datasync' | 'fsync' | 'rename', string>>;
+  broken: Partial<Record<Call, string>>;
   calls: string[];
   short: number;
 } {
   const rig = {
-    broken: {} as Partial<Record<'write' | 'truncate' | 'datasync' | 'fsync' | 'rename', string>>,
+    broken: {} as Partial<Record<Call, string>>,
     calls: [] as string[],
     /** A failing write writes so many bytes first. */
     short: 0,
@@ -42,6 +44,7 @@ function breakable(): {
     truncate: (fd, size) => (fails('truncate'), realDisk.truncate(fd, size)),
     datasync: async (fd) => (fails('datasync'), realDisk.datasync(fd)),
     fsync: (fd) => (fails('fsync'), realDisk.fsync(fd)),
+    fsyncLater: async (path) => (fails('fsyncLater'), realDisk.fsyncLater(path)),
     rename: (from, to) => (fails('rename'), realDisk.rename(from, to)),
   };
   return rig;
@@ -178,6 +181,20 @@ describe('a failing disk', () => {
     await journal.close({ seal: true });
     expect(rig.calls.filter((c) => c === 'datasync')).toHaveLength(1);
     expect(journal.stopped?.message).toMatch(/could not be made durable: EIO/);
+  });
+
+  it('(fsync of what a hasty beginning left) fails the first sync, and the journal stops', async () => {
+    const home = freshHome();
+    const rig = breakable();
+    rig.broken.fsyncLater = 'EIO';
+    const journal = await openSession(home, 's', { disk: rig.disk, isHasty: true });
+    expect(journal.durable).toMatchObject({ entries: 0 });
+    expect(rig.calls.filter((call) => /sync/.test(call))).toEqual(Array(5).fill('fsyncLater'));
+    await expect(journal.append([draft()], { sync: true })).rejects.toMatchObject({ code: 'io' });
+    delete rig.broken.fsyncLater;
+    await expect(journal.sync()).rejects.toMatchObject({ code: 'stopped' });
+    expect(readHead(home, 's')).toBeUndefined();
+    await journal.close();
   });
 
   it('a seal whose fdatasync fails destroys no key', async () => {

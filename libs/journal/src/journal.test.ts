@@ -121,6 +121,38 @@ describe('appending', () => {
     await journal.close();
   });
 
+  it('begun in haste, resolves no sync before all that leads to entry 0 is on the disk, and waits for one fdatasync', async () => {
+    const home = freshHome();
+    const paths: string[] = [];
+    let syncs = 0;
+    let release: () => void = () => undefined;
+    const held = new Promise<void>((resolve) => (release = resolve));
+    const disk: Disk = {
+      ...realDisk,
+      datasync: (fd) => (syncs++, realDisk.datasync(fd)),
+      fsyncLater: async (path) => {
+        paths.push(path);
+        await held;
+        await realDisk.fsyncLater(path);
+      },
+    };
+    const journal = await openSession(home, 's', { disk, isHasty: true });
+    const keys = home.sessionKeys('s');
+    expect(paths.toSorted()).toEqual(
+      [join(keys, '0.key'), keys, join(home.keys, 'sessions'), home.sessionDir('s'), home.sessions].toSorted(),
+    );
+    let isSynced = false;
+    const appended = journal.append([draft()], { sync: true }).then(() => (isSynced = true));
+    while (syncs === 0) await new Promise((resolve) => setImmediate(resolve));
+    await new Promise((resolve) => setTimeout(resolve, 50));
+    expect([isSynced, journal.durable.entries]).toEqual([false, 0]);
+    release();
+    await appended;
+    expect([syncs, journal.durable.entries]).toEqual([1, 2]);
+    await journal.close({ seal: true });
+    await expectIntact(home, 's');
+  });
+
   it('never resolves a sync before the entries appended until then are on the disk', async () => {
     const home = freshHome();
     const held: (() => void)[] = [];

@@ -30,6 +30,8 @@ export interface JournalParts {
   asked: string;
   opened: Journal['opened'];
   continues?: Continues;
+  /** What of the chain's beginning is on its way to the disk: nothing is durable before. Undefined where it is there. */
+  beginning?: Promise<unknown>;
 }
 
 type Operation = { kind: 'append'; drafts: readonly JournalDraft[]; amend?: Amend } | { kind: 'seal' };
@@ -76,6 +78,7 @@ export class Journal {
   #headEntries = 0;
   #stopped: JournalError | undefined;
   #closed = false;
+  readonly #beginning: Promise<unknown> | undefined;
 
   /** Use `openSession`. */
   constructor(parts: JournalParts) {
@@ -88,7 +91,8 @@ export class Journal {
     this.asked = parts.asked;
     this.opened = parts.opened;
     this.continues = parts.continues;
-    this.#durable = parts.log.headHint();
+    this.#beginning = parts.beginning;
+    if (parts.beginning === undefined) this.#durable = parts.log.headHint();
     this.#headEntries = readHead(this.#home, this.session)?.entries ?? 0;
   }
 
@@ -273,7 +277,7 @@ export class Journal {
     while (this.#syncs.length > 0) {
       const upTo = this.#log.headHint();
       try {
-        await this.#disk.datasync(this.#log.fd);
+        await Promise.all([this.#beginning, this.#disk.datasync(this.#log.fd)]);
       } catch (error) {
         const failure = this.#failed(
           new JournalError('io', `${this.#home.logFile(this.session)} could not be made durable: ${message(error)}`, {

@@ -21,6 +21,11 @@ export interface OpenOptions {
   machine?: KeyPair;
   clock?: Clock;
   random?: Random;
+  /**
+   * Where the session is new: answers before entry 0 and what leads to it are on the disk. That is under way meanwhile, and the first sync waits for it:
+   * a caller that acts on nothing before has waited for one disk instead of five.
+   */
+  isHasty?: boolean;
   /** How long an append waits for another process's lock before it fails with `locked`. Default 5,000 ms. */
   lockWaitMs?: number;
   /** The seam for tests that break the disk or kill the process. */
@@ -46,7 +51,7 @@ export async function openSession(home: Home, asked: string, options: OpenOption
   const { session } = chainOf(home, asked);
   const opened = await openChain(home, asked, session, o);
   if (opened instanceof Journal) return opened;
-  return continueChain(home, asked, opened, o);
+  return continueChain(home, asked, opened, { ...o, isHasty: false });
 }
 
 /**
@@ -58,7 +63,7 @@ export function continueSession(
   from: Continues & { why: EndReason },
   options: OpenOptions = {},
 ): Promise<Journal> {
-  return continueChain(home, from.session, from, complete(home, options));
+  return continueChain(home, from.session, from, { ...complete(home, options), isHasty: false });
 }
 
 type Complete = Required<Omit<OpenOptions, 'machine'>> & { machine: KeyPair };
@@ -69,10 +74,14 @@ function complete(home: Home, o: OpenOptions): Complete {
     machine: o.machine ?? machineKey(home),
     clock: o.clock ?? systemClock,
     random: o.random ?? systemRandom,
+    isHasty: o.isHasty ?? false,
     lockWaitMs: o.lockWaitMs ?? 5_000,
     disk: o.disk ?? realDisk,
   };
 }
+
+/** Number of a chain's first signing key. */
+const FIRST_KEY = 0;
 
 /** The journal, or why and where the chain ends. */
 async function openChain(
@@ -88,10 +97,10 @@ async function openChain(
     const common = { home, log, disk: o.disk, clock: o.clock, lockWaitMs: o.lockWaitMs, session, asked };
     const counted = Math.max(readHead(home, session)?.entries ?? 0, ...receiptCounts(home, session));
     if (size === 0 && counted === 0) {
-      await writeFirst(log, parts, o, o.start);
-      return new Journal({ ...common, opened: 'created' });
+      return new Journal({ ...common, opened: 'created', ...(await writeFirst(log, parts, o, o.start)) });
     }
-    const why = await recover(log, size, counted, parts, o);
+    if (o.isHasty) for (const path of [home.sessionDir(session), home.sessions]) syncFolder(o.disk, path);
+    const why = await recover(log, size, counted, parts, { ...o, isHasty: false });
     if (why === undefined) {
       const { continues } = startOf(firstLine(log.fd));
       return new Journal({ ...common, opened: existing, ...(continues && { continues }) });
@@ -155,24 +164,38 @@ async function recover(
   return undefined;
 }
 
-async function writeFirst(log: SessionLog, parts: LogParts, o: Complete, more: Record<string, unknown>): Promise<void> {
+/** Answers, where the caller is hasty, with what is still on its way to the disk besides the log itself. */
+async function writeFirst(
+  log: SessionLog,
+  parts: LogParts,
+  o: Complete,
+  more: Record<string, unknown>,
+): Promise<{ beginning?: Promise<unknown> }> {
+  const { home, session, disk } = parts;
   const batch = log.batch();
   firstEntry(log, parts, o, more)(batch);
   log.write(batch);
-  await parts.disk.datasync(log.fd);
+  if (!o.isHasty) {
+    await disk.datasync(log.fd);
+    return {};
+  }
+  const paths = [...log.keys.pathsOf(FIRST_KEY), home.sessionDir(session), home.sessions];
+  const beginning = Promise.all(paths.map((path) => disk.fsyncLater(path)));
+  beginning.catch(() => undefined); // The first sync tells of it.
+  return { beginning };
 }
 
 /** Makes the session's first key and adds entry 0, which names it, to a batch. */
 function firstEntry(
   log: SessionLog,
   { home, session, disk, clock }: LogParts,
-  { machine }: Complete,
+  { machine, isHasty }: Complete,
   more: Record<string, unknown>,
 ): (batch: Batch) => void {
   return (batch) => {
-    if (log.keys.prepare()) syncFolder(disk, join(home.keys, 'sessions'));
+    if (log.keys.prepare() && !isHasty) syncFolder(disk, join(home.keys, 'sessions'));
     log.keys.destroyOthers(undefined);
-    const key = log.keys.create(0);
+    const key = log.keys.create(FIRST_KEY, { sync: !isHasty });
     disk.step('first-key-made');
     const cert = toHex(machine.sign(certMessage(session, key.pair.publicKey)));
     const data = JSON.stringify({ ...more, machine: machine.publicKey, key: key.pair.publicKey, cert });
@@ -193,8 +216,7 @@ function makeSession(home: Home, session: string, o: Complete): Promise<void> {
     }
     makeFolder(home.sessionDir(session));
     closeSync(openSync(home.logFile(session), 'a', 0o600));
-    syncFolder(o.disk, home.sessionDir(session));
-    syncFolder(o.disk, home.sessions);
+    if (!o.isHasty) for (const path of [home.sessionDir(session), home.sessions]) syncFolder(o.disk, path);
     o.disk.step('folder-made');
   });
 }

@@ -1,5 +1,5 @@
-import { closeSync, existsSync, openSync, readdirSync, renameSync, unlinkSync } from 'node:fs';
-import { join } from 'node:path';
+import { closeSync, existsSync, openSync, readdirSync, renameSync, statSync, unlinkSync } from 'node:fs';
+import { dirname, join } from 'node:path';
 import { tryLock } from '@nd7/kernel';
 import { createKeyFile, destroyKeyFile, loadKeyFile, SigningError, type KeyPair } from '@nd7/signing';
 import { makeFolder, realDisk, syncFolder } from './disk.js';
@@ -19,6 +19,22 @@ export interface SessionKey {
  * new one would be another machine), SigningError where the file cannot be used.
  */
 export function machineKey(home: Home): KeyPair {
+  const facts = factsOf(home.machineKeyFile);
+  if (facts !== undefined && loaded?.facts === facts) return loaded.pair;
+  const pair = loadOrMake(home);
+  loaded = facts === undefined ? undefined : { facts, pair };
+  return pair;
+}
+
+/** The machine's key as it was read last: reading it anew is for a file that changed, in its rights too, which its ctime tells. */
+let loaded: { facts: string; pair: KeyPair } | undefined;
+
+function factsOf(path: string): string | undefined {
+  const stat = statSync(path, { bigint: true, throwIfNoEntry: false });
+  return stat && [path, stat.dev, stat.ino, stat.mode, stat.uid, stat.size, stat.mtimeNs, stat.ctimeNs].join(' ');
+}
+
+function loadOrMake(home: Home): KeyPair {
   try {
     return loadKeyFile(home.machineKeyFile);
   } catch (error) {
@@ -92,9 +108,14 @@ export class SessionKeys {
   }
 
   /** Makes key number `index`. A file that a crash left there was never named by a seal in the log: it goes. */
-  create(index: number): SessionKey {
+  create(index: number, options: { sync?: boolean } = {}): SessionKey {
     destroyKeyFile(this.#path(index));
-    return { index, pair: createKeyFile(this.#path(index)) };
+    return { index, pair: createKeyFile(this.#path(index), options) };
+  }
+
+  /** The file of key number `index` and the folders that lead to it: what has to be synced for a key that was not when it was made. */
+  pathsOf(index: number): string[] {
+    return [this.#path(index), this.#folder, dirname(this.#folder)];
   }
 
   destroy(index: number): void {

@@ -9,10 +9,10 @@ import { systemRandom } from './system.js';
 const MAX_BYTES = 4096;
 
 /**
- * Makes a key and its file: PKCS#8 PEM, mode 0600, never over an existing file, on the disk (file and folder) before it returns. The folder
- * must be there. Throws a SigningError: `exists`, `io`.
+ * Makes a key and its file: PKCS#8 PEM, mode 0600, never over an existing file, on the disk (file and folder) before it returns, but where `sync` is false:
+ * whoever says so syncs both. The folder must be there. Throws a SigningError: `exists`, `io`.
  */
-export function createKeyFile(path: string): KeyPair {
+export function createKeyFile(path: string, { sync = true }: { sync?: boolean } = {}): KeyPair {
   const pair = generateKeyPair();
   let fd: number;
   try {
@@ -23,7 +23,7 @@ export function createKeyFile(path: string): KeyPair {
   }
   try {
     writeAll(fd, Buffer.from(pair.pem()));
-    fsyncSync(fd);
+    if (sync) fsyncSync(fd);
   } catch (cause) {
     // Half a key is worth nothing and would stand in the way of the next try.
     closeSync(fd);
@@ -31,7 +31,7 @@ export function createKeyFile(path: string): KeyPair {
     throw new SigningError('io', `cannot write the key file ${path}: ${reason(cause)}`, { cause });
   }
   closeSync(fd);
-  syncFolder(dirname(path));
+  if (sync) syncFolder(dirname(path));
   return { publicKey: pair.publicKey, sign: pair.sign };
 }
 

@@ -37,6 +37,8 @@ export class RunRecord {
       const journal = await openSession(home, session, {
         machine: machineKey(home),
         start: { agent: 'nd7-run', version: VERSION },
+        // Nothing runs before what holds is on the disk, and with it what this began.
+        isHasty: true,
       });
       return new RunRecord(session, journal, recording, warn);
     } catch (error) {
