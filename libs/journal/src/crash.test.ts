@@ -41,11 +41,11 @@ const STEPS: Record<Step, number> = {
 };
 
 /**
- * One life of a session: entry 0, three entries, one with a blob, a seal, two more. It says on stdout what was acknowledged; `STEP` is where it is killed,
+ * One life of a session (`long`; `hasty`: begun so; `ends`: the least, with its end in one write): entry 0, three entries, one with a blob, a seal, two more. It says on stdout what was acknowledged; `STEP` is where it is killed,
  * `HALF` in which write, half-way.
  */
 const CHILD = `
-const [dist, home, step, half, isHasty] = process.argv.slice(1);
+const [dist, home, step, half, life] = process.argv.slice(1);
 const { openHome, openSession, realDisk } = await import(dist);
 const { blake3Hex } = await import(dist.replace('journal', 'blake3'));
 const { writeSync } = await import('node:fs');
@@ -62,8 +62,16 @@ const disk = {
   },
 };
 const draft = (i) => ({ time: '2026-11-29T19:41:00.123Z', source: 'intent:claude-code', kind: 'tool.before', data: JSON.stringify({ i, x: null }) });
-const journal = await openSession(openHome(home), 's', { disk, isHasty: isHasty === 'true' });
+const journal = await openSession(openHome(home), 's', { disk, isHasty: life !== 'long' });
 if (journal.durable.entries > 0) say(journal.entries);
+if (life === 'ends') {
+  await journal.append([draft(1)], { sync: true });
+  say(journal.durable.entries);
+  await journal.end([draft(2)]);
+  say(journal.durable.entries);
+  await journal.close();
+  process.exit();
+}
 for (let i = 1; i <= 3; i++) { await journal.append([draft(i)], { sync: true }); say(journal.entries); }
 const bytes = Buffer.concat([Buffer.alloc(32, 1), Buffer.from('"x"')]);
 const hash = blake3Hex(bytes);
@@ -77,8 +85,13 @@ say('end');
 `;
 
 /** Runs the life above until it is killed; returns how many entries were acknowledged, or 'end'. */
-function live(home: Home, step: string, half = 0, isHasty = false): Promise<{ acknowledged: number; killed: boolean }> {
-  const args = [DIST, home.root, step, String(half), String(isHasty)];
+function live(
+  home: Home,
+  step: string,
+  half = 0,
+  life: 'long' | 'hasty' | 'ends' = 'long',
+): Promise<{ acknowledged: number; killed: boolean }> {
+  const args = [DIST, home.root, step, String(half), life];
   const child = spawn(process.execPath, ['--input-type=module', '-e', CHILD, ...args], {
     stdio: ['ignore', 'pipe', 'pipe'],
   });
@@ -166,10 +179,27 @@ describe('a process killed at the step', () => {
     '%s of a hasty beginning loses nothing that was acknowledged, and the session goes on',
     async (step) => {
       const home = freshHome();
-      const life = await live(home, step, 0, true);
+      const life = await live(home, step, 0, 'hasty');
       // Entry 0 is acknowledged with the first entry that somebody waits for.
       const acknowledged = step === 'entries-synced' ? 0 : STEPS[step];
       expect(life).toEqual({ killed: true, acknowledged });
+      await expectRecovered(home, log(home, 's'), acknowledged);
+    },
+    60_000,
+  );
+
+  it.concurrent.each<[Step, number]>([
+    ['next-key-made', 2],
+    ['seal-written', 2],
+    ['seal-synced', 4],
+    ['old-key-destroyed', 4],
+    ['head-written', 4],
+    ['head-renamed', 4],
+  ])(
+    '%s of a session that ends in one write loses nothing: %i entries were acknowledged by then',
+    async (step, acknowledged) => {
+      const home = freshHome();
+      expect(await live(home, step, 0, 'ends')).toEqual({ killed: true, acknowledged });
       await expectRecovered(home, log(home, 's'), acknowledged);
     },
     60_000,

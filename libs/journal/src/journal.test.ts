@@ -153,6 +153,30 @@ describe('appending', () => {
     await expectIntact(home, 's');
   });
 
+  it('ends with one write and one fdatasync, the next key synced beside it, and destroys the old one at its close', async () => {
+    const home = freshHome();
+    const calls: string[] = [];
+    const disk: Disk = {
+      ...realDisk,
+      write: (...args) => (calls.push('write'), realDisk.write(...args)),
+      datasync: (fd) => (calls.push('datasync'), realDisk.datasync(fd)),
+      fsync: (fd) => (calls.push('fsync'), realDisk.fsync(fd)),
+      fsyncLater: (path) => (calls.push(path.slice(home.root.length)), realDisk.fsyncLater(path)),
+    };
+    const journal = await openSession(home, 's', { disk });
+    await journal.append([draft()], { sync: true });
+    calls.length = 0;
+    await journal.end([draft(), draft()]);
+    expect(calls.toSorted()).toEqual(
+      ['write', 'datasync', '/keys/sessions/s/1.key', '/keys/sessions/s', '/keys/sessions'].toSorted(),
+    );
+    expect([journal.durable.entries, journal.unsealed, keyFiles(home, 's')]).toEqual([5, 0, ['0.key', '1.key']]);
+    await journal.close({ seal: true });
+    expect(keyFiles(home, 's')).toEqual(['1.key']);
+    expect((await expectIntact(home, 's')).entries).toBe(5);
+    expect(readHead(home, 's')?.entries).toBe(5);
+  });
+
   it('never resolves a sync before the entries appended until then are on the disk', async () => {
     const home = freshHome();
     const held: (() => void)[] = [];

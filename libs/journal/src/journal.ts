@@ -34,7 +34,8 @@ export interface JournalParts {
   beginning?: Promise<unknown>;
 }
 
-type Operation = { kind: 'append'; drafts: readonly JournalDraft[]; amend?: Amend } | { kind: 'seal' };
+type Operation =
+  { kind: 'append'; drafts: readonly JournalDraft[]; amend?: Amend } | { kind: 'seal'; isLast?: boolean };
 
 /** Changes drafts once nobody else can append any more: what it reads of the log then is what they will follow. Their blobs stay as they are. */
 type Amend = (drafts: readonly JournalDraft[]) => readonly JournalDraft[];
@@ -78,7 +79,9 @@ export class Journal {
   #headEntries = 0;
   #stopped: JournalError | undefined;
   #closed = false;
-  readonly #beginning: Promise<unknown> | undefined;
+  /** What has to be on the disk besides the log: nothing new in that is durable before. */
+  #besides: Promise<unknown> | undefined;
+  #isEnding = false;
 
   /** Use `openSession`. */
   constructor(parts: JournalParts) {
@@ -91,7 +94,7 @@ export class Journal {
     this.asked = parts.asked;
     this.opened = parts.opened;
     this.continues = parts.continues;
-    this.#beginning = parts.beginning;
+    this.#besides = parts.beginning;
     if (parts.beginning === undefined) this.#durable = parts.log.headHint();
     this.#headEntries = readHead(this.#home, this.session)?.entries ?? 0;
   }
@@ -155,6 +158,20 @@ export class Journal {
     return { entries: sealed.seq + 1, hash: sealed.hash };
   }
 
+  /**
+   * The last entries of a session and the seal behind them: one write, and one wait for the disk. Resolves when they are durable; that the old key is
+   * destroyed and head.json written, `close` sees to. Nothing is to be appended afterwards. Rejects as `append`.
+   */
+  async end(drafts: readonly JournalDraft[]): Promise<void> {
+    this.#isEnding = true;
+    await Promise.all([
+      this.#enqueue({ kind: 'append', drafts }),
+      // In the same tick: they are written together.
+      this.#enqueue({ kind: 'seal', isLast: true }),
+    ]);
+    await this.sync();
+  }
+
   /** Resolves when everything appended before this call is on the disk. Callers that wait at the same time share one fdatasync. */
   sync(): Promise<void> {
     if (this.#stopped) return Promise.reject(this.#refusal());
@@ -184,7 +201,12 @@ export class Journal {
       await this.#draining;
       if (this.#stopped) return;
       const due = this.unsealed > 0 && this.#clock.now() - this.#log.place.sealedAt >= SEAL_MS;
-      if (this.unsealed > 0 && (options.seal === true || due)) await this.seal();
+      if (this.unsealed > 0 && (options.seal === true || due))
+        await this.seal().catch(async (error: unknown) => {
+          // What stands in the log is to be on the disk without its seal too.
+          await this.sync().catch(() => undefined);
+          throw error;
+        });
       await this.sync();
       await this.#tidy(this.#durable.entries > this.#headEntries);
     } finally {
@@ -270,14 +292,21 @@ export class Journal {
     }
     const { sealedTo, entries, head } = batch.place;
     if (sealedTo !== null && sealedTo === entries - 1) return [{ seq: sealedTo, hash: head }];
-    return [this.#log.addSeal(batch)];
+    const sealed = this.#log.addSeal(batch, { sync: operation.isLast !== true });
+    if (operation.isLast === true) this.#alsoSync(this.#log.keyPaths(batch.place.key));
+    return [sealed];
+  }
+
+  #alsoSync(paths: readonly string[]): void {
+    this.#besides = Promise.all([this.#besides, ...paths.map((path) => this.#disk.fsyncLater(path))]);
+    this.#besides.catch(() => undefined); // The sync that waits for it tells of it.
   }
 
   async #runSyncs(): Promise<void> {
     while (this.#syncs.length > 0) {
       const upTo = this.#log.headHint();
       try {
-        await Promise.all([this.#beginning, this.#disk.datasync(this.#log.fd)]);
+        await Promise.all([this.#besides, this.#disk.datasync(this.#log.fd)]);
       } catch (error) {
         const failure = this.#failed(
           new JournalError('io', `${this.#home.logFile(this.session)} could not be made durable: ${message(error)}`, {
@@ -293,7 +322,8 @@ export class Journal {
       const done = this.#syncs.filter((one) => one.want <= upTo.bytes);
       this.#syncs = still;
       for (const one of done) one.resolve();
-      if (this.#retired.some((key) => key.bytes <= upTo.bytes)) void this.#tidy(true).catch(() => undefined);
+      if (!this.#isEnding && this.#retired.some((key) => key.bytes <= upTo.bytes))
+        void this.#tidy(true).catch(() => undefined);
     }
   }
 

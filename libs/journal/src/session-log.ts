@@ -167,12 +167,12 @@ export class SessionLog {
     return first;
   }
 
-  /** Adds a seal: makes the next key, stores it, signs by the present one. */
-  addSeal(batch: Batch): Appended {
+  /** Adds a seal: makes the next key, stores it, signs by the present one. Without `sync` the key's paths are the caller's to sync: `keyPaths`. */
+  addSeal(batch: Batch, options: { sync?: boolean } = {}): Appended {
     const { session, disk, clock } = this.#parts;
     const { entries, head } = batch.place;
     const present = this.keyOf(batch.place.key);
-    const next = this.keys.create(present.index + 1);
+    const next = this.keys.create(present.index + 1, options);
     disk.step('next-key-made');
     const sig = toHex(present.pair.sign(sealMessage(session, entries, head, next.pair.publicKey)));
     const sealed = this.#push(batch, this.#own('seal', { next: next.pair.publicKey, sig }), next.pair.publicKey);
@@ -192,6 +192,11 @@ export class SessionLog {
     batch.lines.push(ended);
     batch.place = { ...place, entries: place.entries + 1, head: hash, bytes: place.bytes + ended.length, key };
     return { seq: place.entries, hash };
+  }
+
+  /** The files and folders that have to be synced for a key to last. Throws JournalError `key-lost`. */
+  keyPaths(publicKey: string | null): string[] {
+    return this.keys.pathsOf(this.keyOf(publicKey).index);
   }
 
   /** The signing key with this public half. Throws JournalError `key-lost`. */

@@ -69,6 +69,15 @@ export function compile(input: CompileInput): { ruleset: Ruleset; notes: Note[] 
 
 /** BLAKE3 of what a ruleset makes hold, 64 hex digits: two that enforce the same have the same, whoever wrote the rules. */
 export function rulesetHash(ruleset: Ruleset): string {
+  const hash = hashes.get(ruleset) ?? hashOf(ruleset);
+  hashes.set(ruleset, hash);
+  return hash;
+}
+
+/** A ruleset does not change. */
+const hashes = new WeakMap<Ruleset, string>();
+
+function hashOf(ruleset: Ruleset): string {
   const text = JSON.stringify(ruleset, (key, value: unknown) =>
     ['source', 'why', 'reasons', 'layers', 'layer'].includes(key) ? undefined : value,
   );

@@ -37,8 +37,12 @@ export interface RemoteFront {
   readonly start: (launcher: string) => ChildProcess;
   /** Resolves when all that was printed so far is on the terminal. */
   printed(): Promise<void>;
-  /** It ends as the program ended. */
+  /** It ends as the program ended, when all is done here. */
   end(by: { code: number | null; signal: NodeJS.Signals | null }): void;
+  /** It ends so at once: what is still to be done for the session is done without it. */
+  release(by: { code: number | null; signal: NodeJS.Signals | null }): void;
+  /** Does something that is better done when no session is about to start. */
+  later(work: () => void): void;
 }
 
 export interface Io {

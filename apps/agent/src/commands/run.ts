@@ -100,7 +100,7 @@ async function run(command: string[], options: RunOptions, io: Io): Promise<void
     environment: io.env,
     tmp: process.platform === 'darwin' ? (await import('../confine/session-tmp.js')).sessionTmp() : undefined,
   });
-  const ruleset = { ...said, required: requiredBut(said, options.without) };
+  const ruleset = options.without.length === 0 ? said : { ...said, required: requiredBut(said, options.without) };
   for (const { kind, text } of notes) if (kind !== 'without-effect') io.err(`nd7: ${safeLine(text)}`);
   const attachment = found && (await attached(command, found, ruleset, io, options.broker));
   for (const text of attachment?.notes ?? []) io.err(`nd7: ${safeLine(text)}`);

@@ -1,5 +1,6 @@
 // One attempt at a session: in one tier, one way. What the ways are, and what stays between them, is in run-session.ts.
 import {
+  adviceFor,
   bareManifest,
   launch,
   manifest,
@@ -21,6 +22,7 @@ import { recorded, refuseMissing, type Boundary } from './boundary.js';
 import type { Brokered } from './brokered.js';
 import { DOOR, type Door } from './door.js';
 import { listenersOf, wayOut, type WayOut } from './egress.js';
+import { hiddenProgram } from './hidden-program.js';
 import { RefusedHosts } from './hosts.js';
 import { Ingress } from './ingress.js';
 import { Mediation } from './mediate.js';
@@ -127,7 +129,10 @@ export async function attempt(
       const ended = await session.ended;
       await mediation.finish();
       await commands?.over();
-      if (start !== undefined) request.decided([...mediation.tallies, ...refused.tallies], grants?.made ?? []);
+      if (start !== undefined) {
+        request.decided([...mediation.tallies, ...refused.tallies], grants?.made ?? []);
+        adviseOn(ended, request);
+      }
       return { ...ended, hasRun: start !== undefined };
     } finally {
       await session.ended;
@@ -139,8 +144,17 @@ export async function attempt(
     out.close();
     own?.close();
     prepared.clean();
-    if (door?.hasOthers === false) prepared.removeEmptyFolders();
+    const tidy = (): void => (door?.hasOthers === false ? prepared.removeEmptyFolders() : undefined);
+    if (request.front === undefined) tidy();
+    else request.front.later(tidy);
   }
+}
+
+/** What could not be executed has said so itself, but not why. */
+function adviseOn({ failure }: Ended, { argv, cwd, ruleset, warn }: RunRequest): void {
+  const advice =
+    failure?.step === 'exec' ? hiddenProgram(argv[0] ?? '', cwd, ruleset) : failure && adviceFor(failure).message;
+  if (advice !== undefined) warn(advice);
 }
 
 /** What asks is found by its name inside, after all programs that are found outside. */

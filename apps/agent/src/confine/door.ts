@@ -183,10 +183,14 @@ export class Door {
 
   async close(): Promise<void> {
     await this.#server?.close();
-    this.folder.release();
-    this.#hold?.destroy();
     if (this.#refused > MAX_TOLD)
       await this.record.note('alarm', { reason: 'door refused', count: this.#refused }, 'refusals at the door');
+  }
+
+  /** Gives the folder back. Whoever holds it until the end of the record is written has that end written by others where it is killed before. */
+  release(): void {
+    this.folder.release();
+    this.#hold?.destroy();
   }
 
   async #answer(request: Request, peer: Peer, gone: Promise<void>): Promise<Answer> {

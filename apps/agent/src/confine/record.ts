@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import { formatTime } from '@nd7/entry';
+import { formatTime, type EntryDraft } from '@nd7/entry';
 import { machineKey, openHome, openSession, type Journal } from '@nd7/journal';
 import type { Ruleset } from '@nd7/policy';
 import { systemClock } from '@nd7/signing';
@@ -67,23 +67,40 @@ export class RunRecord {
     peer?: Record<string, unknown>,
     { sync = true }: { sync?: boolean } = {},
   ): Promise<void> {
+    const draft = { source, kind, data: JSON.stringify(data), ...(peer === undefined ? {} : { peer }) };
+    await this.#write(what, draft, (journal, drafts) => journal.append(drafts, { sync }));
+  }
+
+  /** Writes an entry, before it what it may have to tell of losses. */
+  async #write(
+    what: string,
+    draft: Omit<EntryDraft, 'time'>,
+    write: (journal: Journal, drafts: EntryDraft[]) => Promise<unknown>,
+  ): Promise<void> {
     if (this.journal === undefined) return;
     const now = systemClock.now();
     const time = formatTime(now);
     const lost = this.#losses.take();
     const gap = lost && { time, source: 'recorder:nd7', kind: 'gap', data: JSON.stringify(lost.data) };
+    const timed = { time, ...draft };
     try {
-      const draft = { time, source, kind, data: JSON.stringify(data), ...(peer === undefined ? {} : { peer }) };
-      await this.journal.append(gap === undefined ? [draft] : [gap, draft], { sync });
+      await write(this.journal, gap === undefined ? [timed] : [gap, timed]);
     } catch (error) {
       if (this.recording === 'required') throw unrecorded(what, error);
       if (lost === undefined) this.warn(`${what} is not recorded: ${reasonOf(error)}`);
       else this.#losses.putBack(lost);
-      this.#losses.add((error as { code?: string }).code ?? 'failed', now, kind);
+      this.#losses.add((error as { code?: string }).code ?? 'failed', now, draft.kind);
     }
   }
 
-  /** Seals the chain and gives it back. Throws `CliError` where recording is required and that fails. */
+  /** Notes how the program ended and seals the chain; what is left to do then is `close`. Throws `CliError` where recording is required and that fails. */
+  async end({ code, signal }: { code: number | null; signal: NodeJS.Signals | null }): Promise<void> {
+    const data = JSON.stringify({ reason: 'program ended', code, signal });
+    const draft = { source: 'recorder:nd7', kind: 'session.end', data };
+    await this.#write(`the program’s end (${code ?? signal})`, draft, (journal, drafts) => journal.end(drafts));
+  }
+
+  /** Seals the chain, where that was not done, and gives it back. Throws `CliError` where recording is required and that fails. */
   async close(): Promise<void> {
     try {
       await this.journal?.close({ seal: true });

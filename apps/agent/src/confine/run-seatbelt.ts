@@ -45,12 +45,7 @@ export async function runSeatbelt(request: RunRequest, library?: string): Promis
     if (request.attachment !== undefined) await withoutHooks(request, record);
     const ended = await attempt(request, record, { hasTerminal, isRoot, library });
     await request.beforeEnd?.(record);
-    const { code, signal } = ended;
-    await record.note(
-      'session.end',
-      { reason: 'program ended', code, signal },
-      `the program’s end (${code ?? signal})`,
-    );
+    await record.end(ended);
     return ended;
   } finally {
     await record.close();

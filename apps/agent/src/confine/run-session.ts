@@ -6,7 +6,6 @@ import { safeLine } from '../show/safe.js';
 import { attempt, isRoot, type Inside, type Way } from './attempt.js';
 import { brokered, type Brokered } from './brokered.js';
 import { Door } from './door.js';
-import { hiddenProgram } from './hidden-program.js';
 import { openOutside, type OutsidePrograms } from './outside-programs.js';
 import type { Reach } from './reach.js';
 import { RunRecord } from './record.js';
@@ -35,28 +34,21 @@ export async function runSession(request: RunRequest): Promise<Ended> {
       door === undefined || shell === undefined ? undefined : brokered(request.nd7Home, door, shell, request.warn);
     const ended = await attemptTiers(request, launcher.path, { record, door, grants, outside }, broker);
     if (!ended.hasRun) throw failed(ended);
-    const { code, signal, failure } = ended;
     await grants?.close();
     await door?.close();
-    // What could not be executed has said so itself, but not why.
-    const advice =
-      failure?.step === 'exec'
-        ? hiddenProgram(request.argv[0] ?? '', request.cwd, request.ruleset)
-        : failure && adviceFor(failure).message;
-    if (advice !== undefined) request.warn(advice);
     await request.beforeEnd?.(record);
-    await record.note(
-      'session.end',
-      { reason: 'program ended', code, signal },
-      `the program’s end (${code ?? signal})`,
-    );
+    await record.end(ended);
+    // What is left to do adds nothing to what is recorded.
+    request.front?.release(ended);
     await record.close();
+    door?.release();
     return ended;
   } catch (error) {
     // What went wrong first is what is told.
     await grants?.close().catch(() => undefined);
     await door?.close().catch(() => undefined);
     await record.close().catch(() => undefined);
+    door?.release();
     throw error;
   } finally {
     reach?.close();

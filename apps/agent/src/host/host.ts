@@ -3,11 +3,12 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { makeFolders, receiveDescriptors } from '@nd7/kernel';
 import type { ExitCode } from '../cli/io.js';
+import { Chores } from './chores.js';
 import { runCommand } from './command.js';
 import { FrameError, FrameReader, PROTOCOL, refuse, type FrontRequest } from './frames.js';
 import type { Channels } from './launcher.js';
 import { Place, type Guest } from './place.js';
-import { Seat } from './seat.js';
+import { Seat, type Host } from './seat.js';
 
 /** Somebody who works starts another session within minutes. */
 const IDLE_MS = 10 * 60_000;
@@ -32,15 +33,20 @@ export async function runHost(home: string, { idleMs = IDLE_MS } = {}): Promise<
   const own = { ...process.env };
   // Loaded before anybody waits for it.
   await Promise.all([import('../confine/run-session.js'), import('../confine/attach-agent.js')]);
+  const chores = new Chores();
   for (let place = await Place.take(run, TURN_MS); place !== undefined;) {
     const guest = await place.guest(idleMs, mayServe);
-    if (guest === undefined) return 0;
-    const leave = await serve(guest, own);
+    if (guest === undefined) break;
+    chores.pause();
+    let next: Promise<Place | undefined> | undefined;
     // The end of a front is what its shell waits for: the next one finds a host then.
-    const next: Place | undefined = mayServe() === undefined ? await nextPlace(run) : undefined;
-    leave();
-    place = next;
+    const follow = (): Promise<Place | undefined> =>
+      (next ??= mayServe() === undefined ? nextPlace(run) : Promise.resolve(undefined));
+    await serve(guest, own, { opened: async () => void (await follow()), later: (work) => chores.later(work) });
+    place = await follow();
+    chores.resume();
   }
+  chores.finish();
   return 0;
 }
 
@@ -55,8 +61,8 @@ async function nextPlace(run: string): Promise<Place | undefined> {
   }
 }
 
-/** Runs what a front asks for. Answers with what says goodbye to it. */
-async function serve({ passing, control }: Guest, own: NodeJS.ProcessEnv): Promise<() => void> {
+/** Runs what a front asks for, to its end and the front's. */
+async function serve({ passing, control }: Guest, own: NodeJS.ProcessEnv, host: Host): Promise<void> {
   const reader = new FrameReader();
   let seat: Seat | undefined;
   const asked = new Promise<FrontRequest>((resolve, reject) => {
@@ -83,13 +89,14 @@ async function serve({ passing, control }: Guest, own: NodeJS.ProcessEnv): Promi
     const request = await asked;
     const whyNot = whyNotServe(request, own);
     if (whyNot !== undefined) throw new FrameError(whyNot);
-    const sitting = new Seat(control, request, channelsFrom(passing));
+    const sitting = new Seat(control, request, channelsFrom(passing), host);
     seat = sitting;
     const exit = await asAsked(request, own, () => runCommand(sitting, request.argv));
-    return () => sitting.leave(exit);
+    await sitting.leave(exit);
   } catch (error) {
     if (!(error instanceof FrameError)) throw error;
-    return () => control.end(refuse(error.message));
+    await host.opened();
+    control.end(refuse(error.message));
   } finally {
     passing.destroy();
   }

@@ -49,6 +49,7 @@ export class Place {
     rmSync(this.#path, { force: true });
     const old = process.umask(0o177);
     const server = createServer({ pauseOnConnect: true }, (socket) => {
+      socket.on('error', () => socket.destroy());
       if (this.#hear === undefined) this.#early.push(socket);
       else this.#hear(socket);
     });
@@ -81,7 +82,6 @@ export class Place {
       const unwatch = whenGone(this.run, this.#path, this.#inode, () => done(undefined));
       const waiting = new Map<number, { socket: Socket; whyNot: string | undefined }>();
       this.#hear = (socket) => {
-        socket.on('error', () => socket.destroy());
         const peer = peerOrNobody(socket);
         const first = waiting.get(peer.pid);
         if (first === undefined) {

@@ -9,6 +9,13 @@ import * as frames from './frames.js';
 import type { FromFront, FrontRequest } from './frames.js';
 import { RemoteLauncher, type Channels } from './launcher.js';
 
+/** What a seat asks of its host. */
+export interface Host {
+  /** Makes it findable for the next front: one that has ended is followed at once. */
+  opened(): Promise<void>;
+  later(work: () => void): void;
+}
+
 /** The front of one session, as this process knows it: what it was asked for, what it may be told, and its end. */
 export class Seat implements RemoteFront {
   readonly #channels: Channels[];
@@ -18,12 +25,15 @@ export class Seat implements RemoteFront {
   #hasSaid = false;
   #end: Buffer | undefined;
   #isLost = false;
+  /** When the front has been let go. */
+  #released: Promise<void> | undefined;
 
   /** `channels` are open files: this process's ends, of each attempt to launch. */
   constructor(
     private readonly control: Socket,
     private readonly request: FrontRequest,
     channels: readonly Channels[],
+    private readonly host: Host,
   ) {
     this.#channels = [...channels];
   }
@@ -51,8 +61,16 @@ export class Seat implements RemoteFront {
     return new Promise((resolve) => this.#printed.push(resolve));
   }
 
-  end({ code, signal }: { code: number | null; signal: NodeJS.Signals | null }): void {
-    this.#end = frames.end(signal === null ? { code: code ?? 1 } : { signal: constants.signals[signal] });
+  end(by: EndedBy): void {
+    this.#end = endOf(by);
+  }
+
+  release(by: EndedBy): void {
+    void this.#letGo(endOf(by));
+  }
+
+  later(work: () => void): void {
+    this.host.later(work);
   }
 
   /** What the front says once it has asked. */
@@ -75,17 +93,28 @@ export class Seat implements RemoteFront {
     this.#end = frames.refuse(why);
   }
 
-  /** The front's last word, when all is put away here: it ends, and the next one may come. */
-  leave(otherwise: ExitCode): void {
+  /** The end of a session here, when all is put away: the front ends, where it has not by now. */
+  async leave(otherwise: ExitCode): Promise<void> {
     for (const fd of this.#channels.splice(0).flat()) closeSync(fd);
     this.#launcher?.drop();
-    this.control.end(this.#end ?? frames.end({ code: otherwise }));
+    await this.#letGo(this.#end ?? frames.end({ code: otherwise }));
+  }
+
+  /** The front's last word, once there is a host for the next one. */
+  #letGo(end: Buffer): Promise<void> {
+    this.#released ??= this.host.opened().then(() => {
+      this.control.end(end);
+      this.#isLost = true;
+    });
+    return this.#released;
   }
 
   /** What a command may do with the terminal of the front. */
   io(isJson: boolean): Io & { exitCode(): ExitCode } {
     const { environment, cwd, terminals } = this.request;
     const print = (text: string): void => {
+      // The log of the host hears what comes too late for a front.
+      if (this.#released !== undefined) return void process.stderr.write(text);
       this.#hasSaid = true;
       this.#send(frames.say(text));
     };
@@ -116,4 +145,10 @@ export class Seat implements RemoteFront {
   #send(bytes: Buffer): void {
     if (!this.#isLost && !this.control.destroyed) this.control.write(bytes);
   }
+}
+
+type EndedBy = Parameters<RemoteFront['end']>[0];
+
+function endOf({ code, signal }: EndedBy): Buffer {
+  return frames.end(signal === null ? { code: code ?? 1 } : { signal: constants.signals[signal] });
 }

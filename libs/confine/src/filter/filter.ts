@@ -206,9 +206,20 @@ export interface FilterOptions {
  * ones that are not listed are EPERM, unknown and newer ones, io_uring and clone3 (whose flags no filter can read) ENOSYS: programs fall
  * back from that. Other architectures and x32 get ENOSYS for everything.
  */
-export function callFilter(
+export function callFilter(architecture: Architecture, options: FilterOptions): Uint8Array {
+  const { scoped, observed = false, learns = false, bare = false, asksReads = false } = options;
+  const key = [architecture, scoped, observed, learns, bare, asksReads].join();
+  const filter = filters.get(key) ?? assembled(architecture, { scoped, observed, learns, bare, asksReads });
+  filters.set(key, filter);
+  return filter;
+}
+
+/** There are few, and each is always the same. */
+const filters = new Map<string, Uint8Array>();
+
+function assembled(
   architecture: Architecture,
-  { scoped, observed = false, learns = false, bare = false, asksReads = false }: FilterOptions,
+  { scoped, observed, learns, bare, asksReads }: Required<FilterOptions>,
 ): Uint8Array {
   const byArgument = {
     ...BY_ARGUMENT,

@@ -22,6 +22,19 @@ const VOICE: Partial<Record<LayerName, number>> = { fixed: 1, team: 2, project: 
  * string with a NUL in it.
  */
 export function encodeNames(ruleset: Pick<Ruleset, 'masks' | 'leaves'>, heldFiles: readonly string[] = []): Uint8Array {
+  const { masks, leaves } = ruleset;
+  const held = heldFiles.join('\0');
+  const known = encoded.get(masks);
+  if (known?.leaves === leaves && known.held === held) return known.bytes;
+  const bytes = encode(ruleset, heldFiles);
+  encoded.set(masks, { leaves, held, bytes });
+  return bytes;
+}
+
+/** A ruleset does not change, and one process starts many sessions by the same. */
+const encoded = new WeakMap<Ruleset['masks'], { leaves: Ruleset['leaves']; held: string; bytes: Uint8Array }>();
+
+function encode(ruleset: Pick<Ruleset, 'masks' | 'leaves'>, heldFiles: readonly string[]): Uint8Array {
   const table = new Table();
   // A longer path is nobody's.
   const folder = (paths: readonly string[]): number =>
