@@ -2,7 +2,7 @@
 import { spawnSync } from 'node:child_process';
 import { readdirSync, renameSync } from 'node:fs';
 import { join } from 'node:path';
-import { findCompiler } from '../../launch/build.mjs';
+import { findCompiler } from '../../compile.mjs';
 import { writeFoldTable } from '../fold-table.mjs';
 
 const here = import.meta.dirname;
