@@ -40,21 +40,29 @@ static bool told(const char *name, bool ok) {
   return ok;
 }
 
-static bool in_new_namespaces(pid_t pid, uint32_t flags) {
-  static const char *const NAMES[] = {"mnt", "pid", "ipc", "net", "user"};
-  const size_t count = (flags & PLAN_USERNS) != 0 ? 5 : 4;
-  for (size_t i = 0; i < count; i++) {
-    char path[48], own[64] = "", its[64] = "";
-    snprintf(path, sizeof path, "/proc/self/ns/%s", NAMES[i]);
-    if (readlink(path, own, sizeof own - 1) <= 0) return false;
-    snprintf(path, sizeof path, "/proc/%d/ns/%s", pid, NAMES[i]);
-    if (readlink(path, its, sizeof its - 1) <= 0) return false;
-    if (strcmp(own, its) == 0) return false;
+void namespaces_of(pid_t pid, struct namespaces *namespaces) {
+  static const char *const NAMES[NAMESPACES] = {"mnt", "pid", "ipc", "net", "user"};
+  *namespaces = (struct namespaces){0};
+  for (size_t i = 0; i < NAMESPACES; i++) {
+    char path[48];
+    if (pid == 0) snprintf(path, sizeof path, "/proc/self/ns/%s", NAMES[i]);
+    else snprintf(path, sizeof path, "/proc/%d/ns/%s", pid, NAMES[i]);
+    if (readlink(path, namespaces->names[i], sizeof namespaces->names[i] - 1) <= 0) return;
+    namespaces->known++;
   }
+}
+
+static bool in_new_namespaces(pid_t pid, uint32_t flags, const struct namespaces *own) {
+  struct namespaces its;
+  namespaces_of(pid, &its);
+  const size_t count = (flags & PLAN_USERNS) != 0 ? NAMESPACES : NAMESPACES - 1;
+  if (own->known < count || its.known < count) return false;
+  for (size_t i = 0; i < count; i++)
+    if (strcmp(own->names[i], its.names[i]) == 0) return false;
   return true;
 }
 
-bool agent_checked(pid_t pid, const struct plan *plan) {
+bool agent_checked(pid_t pid, const struct plan *plan, const struct namespaces *own) {
   char path[32], status[8192];
   snprintf(path, sizeof path, "/proc/%d/status", pid);
   if (!read_text(path, status, sizeof status)) return told("process", false);
@@ -67,5 +75,5 @@ bool agent_checked(pid_t pid, const struct plan *plan) {
   bool ok = told("capabilities", none);
   ok = told("no-new-privileges", has_value(status, "NoNewPrivs:", 10, 1)) && ok;
   ok = told("filter", has_value(status, "Seccomp:", 10, 2)) && ok;
-  return plan->tier == TIER_BARE ? ok : told("namespaces", in_new_namespaces(pid, plan->flags)) && ok;
+  return plan->tier == TIER_BARE ? ok : told("namespaces", in_new_namespaces(pid, plan->flags, own)) && ok;
 }

@@ -113,9 +113,17 @@ size_t plan_size(const unsigned char *bytes);
 /* The descriptor of the plan, -1 when there is none to report to. */
 extern int report_fd;
 void report(const char *format, ...) __attribute__((format(printf, 1, 2)));
+/* From here on records are kept, until report_together sends them in one piece: the front is woken once. */
+void report_gather(void);
+void report_together(void);
 
 /* Tells the front, or the terminal where there is none, which step failed (errno is read) and ends the process with 125. */
 _Noreturn void fail(const char *step, const char *what);
+
+/* --- descriptors.c ------------------------------------------------------------------------------------------ */
+
+/* Closes every descriptor from 3 on but those named; -1 among them is none. */
+void descriptors_keep(const int *kept, size_t count);
 
 /* --- view.c: the mount namespace ---------------------------------------------------------------------------- */
 
@@ -137,6 +145,7 @@ void devices_place(struct devices *devices);
 
 int tree_clone(const char *path, bool recursive);                       /* a detached copy of what lies at the path */
 void tree_attach(int tree, const char *path);                           /* puts it over the path, makes the path under a scratch */
+void tree_lay(int tree, int place, const char *path);                   /* puts it over what `place` stands for; `path` is for messages */
 void tree_set(int tree, const char *path, uint64_t set, uint64_t clear, bool recursive); /* MOUNT_ATTR_* of a tree (path "") or of what is mounted at a path */
 int tree_scratch(const char *path, uint32_t mode, uint32_t mebibytes, uint32_t inodes);  /* a detached tmpfs; `path` is for messages */
 int path_open(const char *path);                                        /* O_PATH without following symbolic links anywhere; -1 with errno */
@@ -248,6 +257,8 @@ struct attempt {
 #define ATTEMPTS 13
 
 void targets_open(struct targets *targets, const struct plan *plan);
+/* When all attempts have been judged. */
+void targets_close(const struct targets *targets);
 /* What the agent tries inside, and the launcher outside (`inside` false), where each should succeed. */
 void selftest_attempts(const struct targets *targets, struct attempt *attempts, bool inside);
 void selftest_control(const struct targets *targets, struct attempt *attempts);
@@ -258,8 +269,16 @@ bool selftest_judge(const struct targets *targets, const struct attempt *inside,
 
 /* --- check.c ------------------------------------------------------------------------------------------------ */
 
-/* Outside: whether the kernel says of this process what the plan wants. Reports each row. */
-bool agent_checked(pid_t pid, const struct plan *plan);
+/* The namespaces of a process, as its links in /proc name them. */
+#define NAMESPACES ((size_t)5)
+struct namespaces {
+  char names[NAMESPACES][32];
+  size_t known; /* as many of them, from the first on; the last is that of users, which a kernel may lack */
+};
+/* `pid` 0: those of this process. */
+void namespaces_of(pid_t pid, struct namespaces *namespaces);
+/* Outside: whether the kernel says of this process what the plan wants, and that it shares none of this one's namespaces. Reports each row. */
+bool agent_checked(pid_t pid, const struct plan *plan, const struct namespaces *own);
 /* The letter of /proc/PID/stat, 0 when there is no such process. */
 char process_state(pid_t pid);
 

@@ -42,18 +42,6 @@ static unsigned char *read_plan(int fd, size_t *length) {
   return bytes;
 }
 
-/* The first process of the session lives as long as it does: it keeps nothing that the front happened to have open. */
-static void close_others(int plan, bool has_listeners, bool is_observed, bool has_broker) {
-  for (int fd = 3; fd <= BROKER_CHANNEL; fd++)
-    if (fd != plan && !(fd == PLAN_CHANNEL && has_listeners) && !(fd == OBSERVE_CHANNEL && is_observed) && !(fd == BROKER_CHANNEL && has_broker)) close(fd);
-  unsigned from = BROKER_CHANNEL + 1;
-  if (plan >= (int)from) {
-    if (plan > (int)from && syscall(NR_CLOSE_RANGE, from, (unsigned)plan - 1, 0) != 0) fail("descriptors", "close_range");
-    from = (unsigned)plan + 1;
-  }
-  if (syscall(NR_CLOSE_RANGE, from, ~0u, 0) != 0) fail("descriptors", "close_range");
-}
-
 /* A folder that is handed over is a way past the view: from it every path outside can be named. */
 static void refuse_folders(void) {
   struct stat s;
@@ -107,7 +95,8 @@ int main(int argc, char **argv) {
   if (plan.broker != NULL && !is_channel(BROKER_CHANNEL)) fail("broker", "there is no channel to its front");
 
   refuse_folders();
-  close_others(fd, has_channel, is_observed, plan.broker != NULL);
+  /* The first process of the session lives as long as it does: it keeps nothing that the front happened to have open. */
+  descriptors_keep((const int[]){fd, has_channel ? PLAN_CHANNEL : -1, is_observed ? OBSERVE_CHANNEL : -1, plan.broker != NULL ? BROKER_CHANNEL : -1}, 4);
 
   struct targets targets = {0};
   struct attempt outside[ATTEMPTS] = {0};

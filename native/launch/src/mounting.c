@@ -47,17 +47,23 @@ int tree_scratch(const char *path, uint32_t mode, uint32_t mebibytes, uint32_t i
   return tree;
 }
 
+static int make_last(const char *path, bool is_folder) { return is_folder ? mkdir(path, 0755) : mknod(path, S_IFREG | 0600, 0); }
+
 /* Makes the folders of a path that do not exist, and a place of the kind that is mounted there. Where nothing may be made, the kernel says so. */
 static int make_place(const char *path, bool is_folder) {
   char part[PATH_MAX];
+  if (make_last(path, is_folder) == 0) return 0;
+  if (errno != ENOENT) return -1;
   for (const char *slash = strchr(path + 1, '/'); slash != NULL; slash = strchr(slash + 1, '/')) {
     memcpy(part, path, (size_t)(slash - path));
     part[slash - path] = '\0';
     if (mkdir(part, 0755) != 0 && errno != EEXIST) return -1;
   }
-  if (is_folder) return mkdir(path, 0755);
-  const int file = open(path, O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0600);
-  return file < 0 ? -1 : close(file);
+  return make_last(path, is_folder);
+}
+
+void tree_lay(int tree, int place, const char *path) {
+  if (syscall(NR_MOVE_MOUNT, tree, "", place, "", K_MOVE_MOUNT_F_EMPTY_PATH | K_MOVE_MOUNT_T_EMPTY_PATH) != 0) fail("view", path);
 }
 
 void tree_attach(int tree, const char *path) {
@@ -68,6 +74,6 @@ void tree_attach(int tree, const char *path) {
     place = path_open(path);
   }
   if (place < 0) fail("view", path);
-  if (syscall(NR_MOVE_MOUNT, tree, "", place, "", K_MOVE_MOUNT_F_EMPTY_PATH | K_MOVE_MOUNT_T_EMPTY_PATH) != 0) fail("view", path);
+  tree_lay(tree, place, path);
   close(place);
 }

@@ -61,6 +61,8 @@ static void gone(struct session *session, bool ended) {
     bare_gone(session, ended);
     return;
   }
+  /* The supervisor ends beside what is inside, not after it. Whose call it does not answer any more is killed in this moment. */
+  if (session->observe >= 0) close(session->observe);
   while (waitpid(session->init, NULL, 0) < 0 && errno == EINTR) continue;
 }
 
@@ -137,6 +139,8 @@ _Noreturn void session_follow(struct session *session) {
   /* A report that nobody reads any more forgets the descriptor, and its end has still to be seen. */
   const int front = report_fd;
   struct attempt inside[ATTEMPTS] = {0};
+  struct namespaces own;
+  namespaces_of(0, &own);
   const pid_t agent = agent_ready(session, inside);
   if (agent == 0) {
     gone(session, false);
@@ -144,14 +148,17 @@ _Noreturn void session_follow(struct session *session) {
   }
   await_supervisor(session);
   if (session->observe >= 0 && selftest_is_blind(session->targets, inside)) refuse(session, "observe", "it cannot read what programs ask of it");
-  const bool checked = agent_checked(agent, session->plan);
+  report_gather();
+  const bool checked = agent_checked(agent, session->plan, &own);
   const bool held = (session->plan->flags & PLAN_SELFTEST) == 0 || selftest_judge(session->targets, inside, session->outside);
   if (!checked || !held) refuse(session, "self-test", "the boundary let something through");
   report("started\t%d", agent);
+  report_together();
   await_front(session, front);
   if (send(session->gate, "g", 1, MSG_NOSIGNAL) != 1) refuse(session, "agent", "it ended before its start");
   close(session->gate);
   session->gate = -1;
+  if ((session->plan->flags & PLAN_SELFTEST) != 0) targets_close(session->targets);
 
   int64_t continued = 0;
   struct pollfd polled[] = {{.fd = session->signals, .events = POLLIN}, {.fd = session->control, .events = POLLIN}, {.fd = front, .events = 0}, {.fd = session->observe, .events = 0}};

@@ -36,7 +36,6 @@ static void cover(const struct blanks *blanks, const char *path) {
   /* What has gone since the plan was made needs no cover; nor does what this user, who is the program inside, cannot reach. */
   if (place < 0 && (errno == ENOENT || errno == EACCES)) return;
   if (place < 0 || fstat(place, &s) != 0) fail("view", path);
-  close(place);
   if (S_ISLNK(s.st_mode)) {
     errno = ELOOP;
     fail("view", path);
@@ -44,7 +43,8 @@ static void cover(const struct blanks *blanks, const char *path) {
   const int blank = S_ISDIR(s.st_mode) ? blanks->folder : blanks->file;
   const int tree = (int)syscall(NR_OPEN_TREE, blank, "", K_OPEN_TREE_CLONE | K_OPEN_TREE_CLOEXEC | K_AT_EMPTY_PATH);
   if (tree < 0) fail("view", path);
-  tree_attach(tree, path);
+  tree_lay(tree, place, path);
+  close(place);
   close(tree);
 }
 

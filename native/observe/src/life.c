@@ -22,8 +22,6 @@
 struct observe observe = {.listener = -1, .blank = -1};
 
 #define THREADS_MAX 4
-/* The launcher has closed what it was started with, and opened a few sockets since. */
-#define LAUNCHER_FDS 64
 /* In `ready`: unix sockets are told apart; masks are laid over names that are made. */
 #define FACT_SOCKETS 1u
 #define FACT_MASKS 4u
@@ -65,8 +63,7 @@ static size_t take(int hand, int descriptors[HANDED_MOST]) {
 
 /* Away from the terminal, its signals and the streams, whose ends others wait for; with nothing that the launcher has open but what is named. */
 static void stand_apart(int life, int hand) {
-  for (int fd = 3; fd < LAUNCHER_FDS; fd++)
-    if (fd != life && fd != hand && fd != OBSERVE_CHANNEL && fd != report_fd && !(fd == PLAN_CHANNEL && is_bare())) close(fd);
+  descriptors_keep((const int[]){life, hand, OBSERVE_CHANNEL, report_fd, is_bare() ? PLAN_CHANNEL : -1}, 5);
   if (setsid() < 0) fail("observe", "setsid");
   const int null = open("/dev/null", O_RDWR | O_CLOEXEC);
   for (int fd = 0; fd < 3; fd++)
@@ -138,16 +135,17 @@ static void read_names(const struct plan *plan) {
 static _Noreturn void answer_calls(int life, int hand, uint32_t facts) {
   int listener[HANDED_MOST];
   names_disk_at(observe.root, &observe.disk);
+  /* While the program's process confines itself: from its filter on it waits for this one. */
+  floor_start();
+  pointers_start();
+  grants_start();
   if (take(hand, listener) != 1) _exit(125);
   close(hand);
   observe.listener = listener[0];
   /* Who waits for an answer gets it on the processor that gave it; older kernels do without. */
   (void)ioctl(observe.listener, _IOW('!', 4, uint64_t), 1ul);
-  floor_start();
-  pointers_start();
-  grants_start();
-  channel_ready(facts);
   start_threads();
+  channel_ready(facts);
   close(report_fd);
   report_fd = -1;
   if (send(life, "r", 1, MSG_NOSIGNAL) != 1) _exit(125);
