@@ -116,7 +116,6 @@ static void start_threads(void) {
   int count = sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 2;
   if (count < 2) count = 2;
   if (count > THREADS_MAX) count = THREADS_MAX;
-  turns_start();
   for (int i = 0; i < count; i++) {
     pthread_t thread;
     if (pthread_create(&thread, NULL, work, NULL) != 0) fail("observe", "thread");
@@ -139,6 +138,7 @@ static _Noreturn void answer_calls(int life, int hand, uint32_t facts) {
   floor_start();
   pointers_start();
   grants_start();
+  turns_start();
   if (take(hand, listener) != 1) _exit(125);
   close(hand);
   observe.listener = listener[0];
