@@ -109,6 +109,7 @@ export async function attempt(
         const rows = rowsOf(way, ruleset, prepared, { proofs, supervised, landlock });
         refuseMissing(ruleset, rows, `tier ${way.tier}`);
         const { shortfalls } = prepared.built;
+        await record.open();
         const boundary: Boundary = { tier: way.tier, landlock, rows, shortfalls, session: record.session };
         // On the disk before the program runs: nothing that it does can then be without it.
         await record.note('enforcement', recorded(ruleset, boundary), 'what holds');
@@ -119,6 +120,8 @@ export async function attempt(
         await request.front?.printed();
       },
     });
+    // While the launcher makes its boundary; what holds waits for it and tells what went wrong.
+    record.open().catch(() => undefined);
     end = () => session.signal('SIGKILL');
     const release = request.front ? () => undefined : passSignals(session.signal);
     if (own === undefined) void session.listeners.then((opened) => out.serve(opened));

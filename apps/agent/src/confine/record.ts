@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { formatTime, type EntryDraft } from '@nd7/entry';
-import { machineKey, openHome, openSession, type Journal } from '@nd7/journal';
+import { machineKey, openHome, openSession, type Home, type Journal } from '@nd7/journal';
 import type { Ruleset } from '@nd7/policy';
 import { systemClock } from '@nd7/signing';
 import { CliError } from '../cli/io.js';
@@ -14,48 +14,69 @@ import { Losses } from '../recorder/losses.js';
  * one can be written.
  */
 export class RunRecord {
+  /** What the session is called, recorded or not. */
+  readonly id = `run-${randomBytes(8).toString('hex')}`;
   readonly #losses = new Losses();
+  #opening: Promise<void> | undefined;
+  #journal: Journal | undefined;
 
   private constructor(
-    /** What the session is called, recorded or not. */
-    readonly id: string,
-    private readonly journal: Journal | undefined,
+    private readonly home: Home | undefined,
     private readonly recording: Ruleset['recording'],
     private readonly warn: (text: string) => void,
   ) {}
 
-  /** Opens the chain. `warn` is told once when something is lost. Throws `CliError` where the policy requires recording and it cannot be. */
-  static async open(
-    nd7Home: string,
-    recording: Ruleset['recording'],
-    warn: (text: string) => void,
-  ): Promise<RunRecord> {
-    const session = `run-${randomBytes(8).toString('hex')}`;
+  /**
+   * A record whose chain is still to be opened: by `open`, or by the first entry. `warn` is told once when something is lost. Throws `CliError` where the
+   * policy requires recording and nd7's home cannot be written.
+   */
+  static begin(nd7Home: string, recording: Ruleset['recording'], warn: (text: string) => void): RunRecord {
     try {
-      const home = openHome(nd7Home);
-      await endDeadSessions(home, 'another session started').catch(() => undefined);
-      const journal = await openSession(home, session, {
-        machine: machineKey(home),
+      return new RunRecord(openHome(nd7Home), recording, warn);
+    } catch (error) {
+      if (recording === 'required') throw unrecorded('the session', error);
+      warn(`the session is not recorded: ${reasonOf(error)}`);
+      return new RunRecord(undefined, recording, warn);
+    }
+  }
+
+  /** The same with its chain open. */
+  static async open(...begin: Parameters<(typeof RunRecord)['begin']>): Promise<RunRecord> {
+    const record = RunRecord.begin(...begin);
+    await record.open();
+    return record;
+  }
+
+  /** Opens the chain, once. Throws `CliError` where the policy requires recording and it cannot be. */
+  open(): Promise<void> {
+    this.#opening ??= this.#open();
+    return this.#opening;
+  }
+
+  async #open(): Promise<void> {
+    if (this.home === undefined) return;
+    try {
+      await endDeadSessions(this.home, 'another session started').catch(() => undefined);
+      this.#journal = await openSession(this.home, this.id, {
+        machine: machineKey(this.home),
         start: { agent: 'nd7-run', version: VERSION },
         // Nothing runs before what holds is on the disk, and with it what this began.
         isHasty: true,
       });
-      return new RunRecord(session, journal, recording, warn);
     } catch (error) {
-      if (recording === 'required') throw unrecorded('the session', error);
-      warn(`the session is not recorded: ${reasonOf(error)}`);
-      return new RunRecord(session, undefined, recording, warn);
+      if (this.recording === 'required') throw unrecorded('the session', error);
+      this.warn(`the session is not recorded: ${reasonOf(error)}`);
     }
   }
 
-  /** The chain's id; undefined where there is none. */
+  /** The chain's id; undefined where there is none, or none yet. */
   get session(): string | undefined {
-    return this.journal?.session;
+    return this.#journal?.session;
   }
 
   /** How far the chain is. */
   get place(): { entries: number; head: string } {
-    return { entries: this.journal?.entries ?? 0, head: this.journal?.head ?? '' };
+    return { entries: this.#journal?.entries ?? 0, head: this.#journal?.head ?? '' };
   }
 
   /** Appends an entry and waits until it is on the disk (without `sync`: until it is written); `what` it tells of is for the error. Throws `CliError` where recording is required. */
@@ -77,14 +98,15 @@ export class RunRecord {
     draft: Omit<EntryDraft, 'time'>,
     write: (journal: Journal, drafts: EntryDraft[]) => Promise<unknown>,
   ): Promise<void> {
-    if (this.journal === undefined) return;
+    await this.open();
+    if (this.#journal === undefined) return;
     const now = systemClock.now();
     const time = formatTime(now);
     const lost = this.#losses.take();
     const gap = lost && { time, source: 'recorder:nd7', kind: 'gap', data: JSON.stringify(lost.data) };
     const timed = { time, ...draft };
     try {
-      await write(this.journal, gap === undefined ? [timed] : [gap, timed]);
+      await write(this.#journal, gap === undefined ? [timed] : [gap, timed]);
     } catch (error) {
       if (this.recording === 'required') throw unrecorded(what, error);
       if (lost === undefined) this.warn(`${what} is not recorded: ${reasonOf(error)}`);
@@ -103,7 +125,8 @@ export class RunRecord {
   /** Seals the chain, where that was not done, and gives it back. Throws `CliError` where recording is required and that fails. */
   async close(): Promise<void> {
     try {
-      await this.journal?.close({ seal: true });
+      await this.open();
+      await this.#journal?.close({ seal: true });
     } catch (error) {
       if (this.recording === 'required') throw unrecorded('the end of the session', error);
       if (!this.#losses.any) this.warn(`the record of the session is not sealed: ${reasonOf(error)}`);

@@ -20,7 +20,7 @@ export async function runSession(request: RunRequest): Promise<Ended> {
   if (process.platform === 'darwin') return (await import('./run-seatbelt.js')).runSeatbelt(request);
   const launcher = await findLauncher();
   if ('problem' in launcher) throw new CliError(2, launcher.problem, undefined, 'no-launcher');
-  const record = await RunRecord.open(request.nd7Home, request.ruleset.recording, request.warn);
+  const record = RunRecord.begin(request.nd7Home, request.ruleset.recording, request.warn);
   let door: Door | undefined;
   let grants: SessionGrants | undefined;
   let reach: Reach | undefined;

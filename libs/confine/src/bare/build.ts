@@ -63,7 +63,7 @@ export function buildBare(input: BareInput): BareBuilt {
   const looks: Looks = new Map();
   for (const node of [...ruleset.files.slice(1), ...keptInTmp(ruleset)])
     addNode(node, ruleset, places, shortfalls, looks);
-  for (const path of [...input.hide, ...found.masked]) addHidden(path, ruleset.project, places);
+  for (const path of [...input.hide, ...found.masked]) addHidden(path, ruleset.project, places, looks);
   const closed = ruleset.privateTmp ? CLOSED : CLOSED.filter((path) => path !== ruleset.tmp && path !== '/var/tmp');
   for (const path of closed) places.add({ path: resolvePath(path)?.path ?? path, state: 'hidden', exec: false });
   for (const path of found.gitDirs) places.add({ path, state: 'pinned', exec: true });

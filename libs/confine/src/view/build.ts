@@ -71,7 +71,7 @@ export function buildView(
   const looks: Looks = new Map();
   for (const node of [...ruleset.files.slice(1), ...keptInTmp(ruleset)])
     addNode(node, ruleset, places, shortfalls, looks);
-  for (const path of [...hide, ...found.masked]) addHidden(path, ruleset.project, places);
+  for (const path of [...hide, ...found.masked]) addHidden(path, ruleset.project, places, looks);
   for (const { path, leaf } of found.leaves) {
     const resolved = resolvePath(path, looks);
     if (resolved === undefined) continue;
@@ -141,8 +141,8 @@ export function addNode(node: FileNode, ruleset: Ruleset, places: Places, shortf
 }
 
 /** A masked name that is a link hides what it leads to, unless the session would then stand on nothing. */
-export function addHidden(path: string, project: string, places: Places): void {
-  const real = resolvePath(path)?.path;
+export function addHidden(path: string, project: string, places: Places, looks: Looks): void {
+  const real = resolvePath(path, looks)?.path;
   if (real !== undefined && !isWithin(project, real)) places.add({ path: real, state: 'hidden', exec: false });
 }
 

@@ -19,7 +19,7 @@ export function boundSockets(table = '/proc/net/unix'): string[] {
   const real = new Set<string>();
   for (const path of paths) {
     try {
-      const at = realpathSync(path);
+      const at = realpathSync.native(path);
       if (lstatSync(at).isSocket()) real.add(at);
     } catch {
       // Gone, or in another mount namespace.
