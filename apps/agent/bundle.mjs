@@ -27,19 +27,19 @@ const GROUPS = [
 /** It starts the verifier's worker, which lies beside it here too: a thread that looks for modules starts 70 ms of processor time later. */
 const pool = join(dist, 'verify/pool.js');
 
-/** A module that asks where it stands is told where it stood: paths to what lies beside it go on leading there. */
-const places = {
+/** A module that asks where it stands is told where it stood: paths to what lies beside it go on leading there. `here`: how the bundle itself says where it stands. */
+const places = (here) => ({
   name: 'places',
   transform(code, id) {
-    if (!code.includes('import.meta.url') || id === pool) return null;
-    const from = JSON.stringify(relative(out, id));
-    return { code: code.replaceAll('import.meta.url', `new URL(${from}, import.meta.url).href`), map: null };
+    if (!code.includes('import.meta.url')) return null;
+    const from = id === pool ? here : `new URL(${JSON.stringify(relative(out, id))}, ${here}).href`;
+    return { code: code.replaceAll('import.meta.url', from), map: null };
   },
-};
+});
 
 rmSync(out, { recursive: true, force: true });
 /** Bundles what begins at one module; returns what was written. */
-async function write(input, codeSplitting) {
+async function write(input, codeSplitting, options = { format: 'es' }) {
   const bundle = await rolldown({
     input,
     platform: 'node',
@@ -48,9 +48,11 @@ async function write(input, codeSplitting) {
     external: [/^koffi$/, /^@mongodb-js\/zstd$/],
     preserveEntrySignatures: false,
     checks: { ineffectiveDynamicImport: false },
-    plugins: [places],
+    plugins: [
+      places(options.format === 'es' ? 'import.meta.url' : "require('node:url').pathToFileURL(__filename).href"),
+    ],
   });
-  const { output } = await bundle.write({ dir: out, format: 'es', sourcemap: true, codeSplitting });
+  const { output } = await bundle.write({ dir: out, sourcemap: true, codeSplitting, ...options });
   await bundle.close();
   return output;
 }
@@ -60,6 +62,18 @@ const output = [
   // By itself: the thread reads one file.
   ...(await write({ worker: join(dist, 'verify/worker.js') }, false)),
 ];
+
+// `nd7 run` and its host once more, as one script: V8 keeps the code that it makes of scripts, and not of modules (bin/with-code.js).
+output.push(
+  ...(await write({ run: join(dist, 'main.js') }, false, { format: 'cjs', entryFileNames: 'run.script.js' })),
+);
+const script = join(out, 'run.script.js');
+const text = readFileSync(script, 'utf8').replace(
+  // One byte a character is read without being decoded.
+  /[^\x00-\x7f]/g,
+  (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`,
+);
+writeFileSync(script, `(function (exports, require, module, __filename, __dirname) {${text}\n})`);
 
 const modules = output.flatMap((chunk) => chunk.moduleIds ?? []).filter((id) => id.startsWith('/'));
 const packages = [...new Set(modules.map((id) => /^.*\/node_modules\/(@[^/]+\/)?[^/]+/.exec(id)?.[0]))].filter(Boolean);

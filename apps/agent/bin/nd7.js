@@ -2,6 +2,7 @@
 // The bundle of a build is the same program in few files. Where there is none, or what it was made of was built anew since, the modules are loaded one
 // by one.
 import { readFileSync, statSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
 
 const dist = new URL('../dist/', import.meta.url);
 
@@ -23,4 +24,8 @@ async function isFresh() {
 }
 
 if (process.env.ND7_DEBUG) process.setSourceMapsEnabled(true);
-await import(new URL((await isFresh()) ? 'bundle/main.js' : 'main.js', dist).href);
+const isBundled = await isFresh();
+// What is started most, and keeps what it is compiled to.
+if (isBundled && !process.env.ND7_DEBUG && ['run', 'host'].includes(process.argv[2]))
+  (await import('./with-code.js')).start(fileURLToPath(new URL('bundle', dist)));
+else await import(new URL(isBundled ? 'bundle/main.js' : 'main.js', dist).href);

@@ -7,17 +7,24 @@ process.stdout.on('error', (error: NodeJS.ErrnoException) => {
   throw error;
 });
 
-if (process.argv[2] === 'hook') {
-  const { main } = await import('./commands/hook.js');
-  process.exitCode = await main(process.argv);
-} else if (process.argv[2] === 'recorder' && process.argv.length === 3) {
-  // Resident for days: it does without the CLI's modules.
-  const [{ main }, { nd7Home }] = await Promise.all([import('./recorder/main.js'), import('./recorder/home-path.js')]);
-  process.exitCode = await main(nd7Home());
-} else if (process.argv[2] === 'host' && process.argv.length === 3) {
-  const [{ runHost }, { nd7Home }] = await Promise.all([import('./host/host.js'), import('./recorder/home-path.js')]);
-  process.exitCode = await runHost(nd7Home());
-} else {
-  const { run } = await import('./cli/program.js');
-  process.exitCode = await run(process.argv);
+async function main(argv: readonly string[]): Promise<number> {
+  const [, , command, ...others] = argv;
+  if (command === 'hook') return (await import('./commands/hook.js')).main(argv);
+  if (command === 'recorder' && others.length === 0) {
+    // Resident for days: it does without the CLI's modules.
+    const [recorder, { nd7Home }] = await Promise.all([
+      import('./recorder/main.js'),
+      import('./recorder/home-path.js'),
+    ]);
+    return recorder.main(nd7Home());
+  }
+  if (command === 'host' && others.length === 0) {
+    const [{ runHost }, { nd7Home }] = await Promise.all([import('./host/host.js'), import('./recorder/home-path.js')]);
+    return runHost(nd7Home());
+  }
+  return (await import('./cli/program.js')).run(argv);
 }
+
+// As Node says it of a module whose wait does not end. One form of the bundle is a script, in which nothing is awaited at the top.
+process.on('exit', () => (process.exitCode ??= 13));
+void main(process.argv).then((code) => (process.exitCode = code));

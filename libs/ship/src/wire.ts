@@ -3,7 +3,6 @@ import type { Receipt } from '@nd7/receipt';
 import type { SignedClaim } from '@nd7/segment';
 import { claimMessage, declareContentSize } from '@nd7/segment';
 import type { SessionStatus } from '@nd7/vault-api';
-import { compress } from '@mongodb-js/zstd';
 import { acceptReceipt, type Expected } from './accept.js';
 import type { StatementAnswer } from './client.js';
 import type { Cut } from './cut.js';
@@ -36,6 +35,8 @@ export class Wire {
 
   async put(claim: SignedClaim, cut: Cut): Promise<StatementAnswer> {
     // The encoder streams and leaves the content size out; the vault wants it declared.
+    // Native code, which those who only read what a vault said do not load.
+    const { compress } = await import('@mongodb-js/zstd');
     const packed = declareContentSize(await compress(Buffer.from(cut.body)), cut.body.length);
     const isSmaller = packed !== undefined && packed.length < cut.body.length;
     const [body, encoding] = isSmaller ? [packed, 'zstd' as const] : [cut.body, 'identity' as const];

@@ -88,8 +88,8 @@ static _Noreturn void become_host(const struct place *place) {
   sigprocmask(SIG_SETMASK, &none, NULL);
   for (int i = 1; i < NSIG; i++) signal(i, SIG_DFL);
   umask(077);
-  /* A session leaves some 4 MB: the host takes them away when it has ended, and not in its midst. */
-  char *const words[] = {place->node, (char *)"--min-semi-space-size=8", (char *)"--max-semi-space-size=8", place->main, (char *)"host", NULL};
+  /* Without options of V8's: code that is kept is for those that it was made with. */
+  char *const words[] = {place->node, place->main, (char *)"host", NULL};
   if (chdir("/") == 0) execve(place->node, words, host_environment(place->home));
   _exit(127);
 }

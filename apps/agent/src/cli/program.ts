@@ -3,37 +3,36 @@
 import { Command, CommanderError, Help, type Option } from 'commander';
 import { CliError, systemIo, type ExitCode, type Io } from './io.js';
 import { VERSION } from './version.js';
-import { addCompletion } from './completion.js';
 
 /** Commands in the order of `nd7 --help`: the way of an entry. */
-const COMMANDS: readonly (() => Promise<{ register(program: Command, io: Io): void }>)[] = [
-  () => import('../commands/init.js'),
-  () => import('../commands/uninstall.js'),
-  () => import('../commands/status.js'),
-  () => import('../commands/doctor.js'),
-  () => import('../commands/run.js'),
-  () => import('../commands/learn.js'),
-  () => import('../commands/allow.js'),
-  () => import('../commands/deny.js'),
-  () => import('../commands/revoke.js'),
-  () => import('../commands/grants.js'),
-  () => import('../commands/ask.js'),
-  () => import('../commands/selftest.js'),
-  () => import('../commands/why.js'),
-  () => import('../commands/policy.js'),
-  () => import('../commands/sessions.js'),
-  () => import('../commands/log.js'),
-  () => import('../commands/show.js'),
-  () => import('../commands/verify.js'),
-  () => import('../commands/enrol.js'),
-  () => import('../commands/ship.js'),
-  () => import('../commands/receipt.js'),
-  () => import('../commands/export.js'),
-  () => import('../commands/recorder.js'),
-];
+const COMMANDS: Readonly<Record<string, () => Promise<{ register(program: Command, io: Io): void }>>> = {
+  init: () => import('../commands/init.js'),
+  uninstall: () => import('../commands/uninstall.js'),
+  status: () => import('../commands/status.js'),
+  doctor: () => import('../commands/doctor.js'),
+  run: () => import('../commands/run.js'),
+  learn: () => import('../commands/learn.js'),
+  allow: () => import('../commands/allow.js'),
+  deny: () => import('../commands/deny.js'),
+  revoke: () => import('../commands/revoke.js'),
+  grants: () => import('../commands/grants.js'),
+  ask: () => import('../commands/ask.js'),
+  selftest: () => import('../commands/selftest.js'),
+  why: () => import('../commands/why.js'),
+  policy: () => import('../commands/policy.js'),
+  sessions: () => import('../commands/sessions.js'),
+  log: () => import('../commands/log.js'),
+  show: () => import('../commands/show.js'),
+  verify: () => import('../commands/verify.js'),
+  enrol: () => import('../commands/enrol.js'),
+  ship: () => import('../commands/ship.js'),
+  receipt: () => import('../commands/receipt.js'),
+  export: () => import('../commands/export.js'),
+  recorder: () => import('../commands/recorder.js'),
+};
 
-/** Builds the tree for `io`; tests and shell completion use it too. */
-export async function buildProgram(io: Io): Promise<Command> {
+/** Builds the tree for `io`; tests and shell completion use it too. `only`: with this command alone, where it is known which one is meant. */
+export async function buildProgram(io: Io, only?: string): Promise<Command> {
   const program = new Command('nd7')
     .description('Proof of what AI coding agents did on this machine.')
     .version(VERSION, '-V, --version', 'print the version')
@@ -53,13 +52,8 @@ export async function buildProgram(io: Io): Promise<Command> {
     )
     .addHelpText('after', 'Start with `nd7 init` to record your agent, then `nd7 sessions` and `nd7 verify --all`.')
     .exitOverride();
-  // `nd7 hook` is dispatched before this file loads; it stands here so that help and completion know it.
-  program
-    .command('hook')
-    .description('take one hook payload on stdin (what an agent is told to run)')
-    .requiredOption('--agent <name>', 'whose payload it is, e.g. claude-code');
-  for (const load of COMMANDS) (await load()).register(program, io);
-  addCompletion(program, io);
+  if (only === undefined) await addAll(program, io);
+  else (await COMMANDS[only]?.())?.register(program, io);
   for (const command of program.commands) {
     if (printsJson(command)) command.option('--json', 'print one JSON object instead of text');
     if (command.name() === 'complete')
@@ -67,6 +61,17 @@ export async function buildProgram(io: Io): Promise<Command> {
     command.exitOverride();
   }
   return program;
+}
+
+async function addAll(program: Command, io: Io): Promise<void> {
+  // `nd7 hook` is dispatched before this file loads; it stands here so that help and completion know it.
+  program
+    .command('hook')
+    .description('take one hook payload on stdin (what an agent is told to run)')
+    .requiredOption('--agent <name>', 'whose payload it is, e.g. claude-code');
+  for (const load of Object.values(COMMANDS)) (await load()).register(program, io);
+  const { addCompletion } = await import('./completion.js');
+  addCompletion(program, io);
 }
 
 /** What an agent reads from a hook, and a script that a shell loads, have their own form. */
@@ -85,7 +90,8 @@ export async function run(argv: readonly string[]): Promise<ExitCode> {
   const isJson = argv.slice(2, stop < 0 ? undefined : stop).includes('--json');
   const io = systemIo(isJson);
   try {
-    const program = await buildProgram(io);
+    // What is started most waits for no other command.
+    const program = await buildProgram(io, argv[2] === 'run' ? 'run' : undefined);
     if (argv.length <= 2) {
       program.outputHelp();
       return 2;

@@ -1,7 +1,7 @@
 // Sessions kept by a host for the front on PATH: what is the front's own stays so, and whoever of the two dies, the session ends closed.
 import { spawn, spawnSync, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
-import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { connect, createServer, type AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { frontIn } from '../testing/front.fixture.js';
@@ -250,6 +250,40 @@ it('outlives whoever says something else than a front does', async () => {
   await until(() => existsSync(join(home, 'run/host')), 'the host’s socket');
   expect(run(['--', 'sh', '-c', 'exit 3']).status).toBe(3);
   expect(hosts()).toEqual([host]);
+});
+
+it('keeps the code that sessions run through for the next start, when it ends', async () => {
+  const folder = join(import.meta.dirname, '../../dist/bundle');
+  rmSync(join(folder, 'run.code'), { force: true });
+  expect(run(['--', 'true']).status).toBe(0);
+  rmSync(join(home, 'run/host'));
+  await until(() => hosts().length === 0, 'the end of the host');
+  expect(statSync(join(folder, 'run.code')).size).toBeGreaterThan(100_000);
+  expect(run(['--', 'sh', '-c', 'exit 3']).status).toBe(3);
+});
+
+it('folders that were made for toolchains stay for the next session, and go with the host', async () => {
+  const made = (): string[] => readdirSync(user).filter((name) => !['.nd7', 'project'].includes(name));
+  expect(run(['--', 'true']).status).toBe(0);
+  const has = ['/usr/local/bin/npm', '/usr/bin/npm', '/bin/npm'].some((path) => existsSync(path));
+  expect(made().includes('.npm')).toBe(has);
+  rmSync(join(home, 'run/host'));
+  await until(() => hosts().length === 0, 'the end of the host');
+  expect(made()).toEqual([]);
+});
+
+it('what a session has recorded is whole when its front ends', () => {
+  expect(run(['--', 'true']).status).toBe(0);
+  for (let i = 0; i < 5; i++) {
+    const before = new Set(readdirSync(join(home, 'sessions')));
+    expect(run(['--', 'sh', '-c', `exit ${i}`]).status).toBe(i);
+    const [session = ''] = readdirSync(join(home, 'sessions')).filter((name) => !before.has(name));
+    const log = readFileSync(join(home, 'sessions', session, 'log.jsonl'), 'utf8')
+      .trimEnd()
+      .split('\n');
+    const kinds = log.map((line) => (JSON.parse(line) as { kind: string }).kind);
+    expect(kinds).toEqual(['session.start', 'enforcement', 'session.end', 'seal']);
+  }
 });
 
 it('ends where its home is taken away', async () => {

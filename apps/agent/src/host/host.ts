@@ -18,6 +18,7 @@ const TURN_MS = 5_000;
 const REQUEST_MS = 5_000;
 const ATTEMPTS = 6;
 const CHANNELS = 4;
+const KEEP_CODE = Symbol.for('nd7.keep-code');
 /** Node reads these at its start: a front that has others needs a Node of its own. */
 const AT_START = ['NODE_EXTRA_CA_CERTS', 'SSL_CERT_FILE', 'SSL_CERT_DIR'] as const;
 
@@ -44,10 +45,19 @@ export async function runHost(home: string, { idleMs = IDLE_MS } = {}): Promise<
       (next ??= mayServe() === undefined ? nextPlace(run) : Promise.resolve(undefined));
     await serve(guest, own, { opened: async () => void (await follow()), later: (work) => chores.later(work) });
     place = await follow();
+    keepCode(chores);
     chores.resume();
   }
   chores.finish();
   return 0;
+}
+
+/** Has the code kept that a session runs through, where this start had none: bin/with-code.js. */
+function keepCode(chores: Chores): void {
+  const named = globalThis as { [KEEP_CODE]?: () => void };
+  const keep = named[KEEP_CODE];
+  Reflect.deleteProperty(named, KEEP_CODE);
+  if (keep !== undefined) chores.later(keep);
 }
 
 /** Undefined where another host has it, or the home has gone: what was done for the last front stands all the same. */
