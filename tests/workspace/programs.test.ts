@@ -11,6 +11,7 @@ const STARTS: Readonly<Record<string, string>> = {
   'apps/agent/src/recorder/start.ts': OWN,
   'libs/confine/src/launch.ts': OWN,
   'libs/confine/src/probe.ts': OWN,
+  'libs/egress/src/relay.ts': OWN,
   'libs/confine/src/seatbelt/launch.ts': OWN,
   'native/front/src/host.c': OWN,
   'native/front/src/place.c': OWN,

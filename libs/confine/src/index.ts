@@ -20,7 +20,7 @@ export type { Learned } from './learned.js';
 export { manifest, missing, type ManifestRow, type Status, type Supervised } from './manifest.js';
 export { adviceFor, namespaceRefusal, type Advice } from './advice.js';
 export { probeKernel, tiersOf, type KernelFacts } from './probe.js';
-export { findLauncher } from './locate.js';
+export { findLauncher, findRelay } from './locate.js';
 export { encodePlan, type Listener, type Plan, type PlanTier, type Route, type View } from './plan.js';
 export { callFilter } from './filter/filter.js';
 export { countsAsGitDir } from './view/scan.js';

@@ -54,12 +54,7 @@ export function dial(
     };
     const limit = setTimeout(() => {
       end();
-      reject(
-        new Unreachable(
-          'timeout',
-          `${target.host} port ${String(target.port)} did not answer within ${String(withinMs / 1000)} s`,
-        ),
-      );
+      reject(notReached(target, withinMs));
     }, withinMs);
     const start = (): void => {
       clearTimeout(next);
@@ -67,10 +62,7 @@ export function dial(
       if (address === undefined) {
         if (open.size > 0) return;
         end();
-        const refused = last === 'ECONNREFUSED';
-        reject(
-          new Unreachable(refused ? 'refused' : 'unreachable', `${target.host} port ${String(target.port)}: ${last}`),
-        );
+        reject(unreachable(target, last));
         return;
       }
       const socket = connectTo(address, target.port);
@@ -92,8 +84,17 @@ export function dial(
   });
 }
 
+export function notReached({ host, port }: Target, withinMs: number): Unreachable {
+  return new Unreachable('timeout', `${host} port ${String(port)} did not answer within ${String(withinMs / 1000)} s`);
+}
+
+/** With the code of the kernel for the address that was dialled last. */
+export function unreachable({ host, port }: Target, code: string): Unreachable {
+  return new Unreachable(code === 'ECONNREFUSED' ? 'refused' : 'unreachable', `${host} port ${String(port)}: ${code}`);
+}
+
 /** IPv6 and IPv4 in turns, the resolver's first family first (RFC 8305 section 4). */
-function alternate(addresses: readonly string[]): string[] {
+export function alternate(addresses: readonly string[]): string[] {
   const isV6 = (address: string): boolean => address.includes(':');
   const first = isV6(addresses[0] ?? '');
   const [one, other] = [addresses.filter((a) => isV6(a) === first), addresses.filter((a) => isV6(a) !== first)];

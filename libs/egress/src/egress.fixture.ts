@@ -1,8 +1,11 @@
 // A proxy on loopback with rules of its own, and servers that stand for the internet: names resolve to public addresses, and dialling one
 // of those ends at a server here. Everything else (parsing, deciding, sockets) is the real thing.
 import { once } from 'node:events';
+import { existsSync } from 'node:fs';
 import { connect, createServer, type AddressInfo, type Server, type Socket } from 'node:net';
 import { connect as tlsConnect, createServer as createTls, type TLSSocket } from 'node:tls';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { fileURLToPath } from 'node:url';
 import type { HostRule, NetworkRules, Source } from '@nd7/policy';
 import type { EgressDecision } from './decision.js';
 import { Egress, type EgressOptions } from './proxy.js';
@@ -42,6 +45,14 @@ export async function tlsThrough(socket: Socket, servername: string): Promise<TL
   return secure;
 }
 
+/** Who moves the bytes of tunnels: this process, or the relay where it is built (`ND7_TEST_RELAY` names another build of it). */
+const RELAY =
+  process.env['ND7_TEST_RELAY'] ?? fileURLToPath(new URL('../../../native/relay/build/nd7-relay', import.meta.url));
+export const MOVERS: [name: string, options: Partial<EgressOptions>][] = [
+  ['this process', {}],
+  ...(existsSync(RELAY) ? [['the relay', { relay: RELAY }] as [string, Partial<EgressOptions>]] : []),
+];
+
 export class TestNet {
   rules: NetworkRules = { hosts: [], bounds: [], listen: [], loopback: [], credentials: [] };
   /** What each name resolves to; others are unknown. */
@@ -60,7 +71,11 @@ export class TestNet {
   egress!: Egress;
   readonly #servers: Server[] = [];
 
-  async start(options: Partial<EgressOptions> = {}): Promise<this> {
+  /** `more`: has other listeners served, before the relay is given those that there are. */
+  async start(
+    options: Partial<EgressOptions> = {},
+    more: () => Promise<void> = () => Promise.resolve(),
+  ): Promise<this> {
     this.egress = new Egress({
       rules: () => this.rules,
       record: (decision) => this.record(decision),
@@ -72,22 +87,26 @@ export class TestNet {
           ? Promise.resolve(found)
           : Promise.reject(Object.assign(new Error('not found'), { code: 'ENOTFOUND' }));
       },
-      connect: (address, port, onread) => {
+      at: (address, port) => {
         this.dialled.push(`${address} ${String(port)}`);
         // Port 1 of loopback refuses, as what is not there does.
-        return connect({
-          host: '127.0.0.1',
-          port: this.places.get(`${address} ${String(port)}`) ?? 1,
-          allowHalfOpen: true,
-          ...(onread && { onread }),
-        });
+        return { address: '127.0.0.1', port: this.places.get(`${address} ${String(port)}`) ?? 1 };
       },
       ...options,
     });
     const listener = createServer({ allowHalfOpen: true });
     this.egress.serve(listener);
     this.port = await this.listen(listener);
+    await more();
+    if (options.relay !== undefined) await this.#relayed(listener);
     return this;
+  }
+
+  /** Waits until the relay, which the first connection starts, has a listener. */
+  async #relayed(listener: Server): Promise<void> {
+    const first = this.client().on('error', () => undefined);
+    while (listener.listening) await sleep(5);
+    first.destroy();
   }
 
   /** Starts a server and returns its port. */
@@ -141,7 +160,8 @@ export class TestNet {
     const heard: Buffer[] = [];
     socket.on('data', (chunk: Buffer) => heard.push(chunk));
     socket.setTimeout(3000, () => socket.destroy());
-    await Promise.race([once(socket, 'end'), once(socket, 'close')]);
+    // A reset is an end as well.
+    await Promise.race([once(socket, 'end'), once(socket, 'close')]).catch(() => undefined);
     socket.destroy();
     return Buffer.concat(heard).toString('latin1');
   }

@@ -195,7 +195,8 @@ export function isFor(asked: IncomingMessage, target: Target): boolean {
   return hosts.length === 1 && isAuthority(hosts[0] as string, target, target.port === 443 ? 443 : 80);
 }
 
-function isAuthority(text: string, target: Target, defaultPort: number): boolean {
+/** Whether a text means a target, where a port that it does not name is the default. */
+export function isAuthority(text: string, target: Target, defaultPort: number): boolean {
   const full = parseAuthority(text);
   const read = 'fault' in full ? parseHost(text) : full;
   if ('fault' in read) return false;

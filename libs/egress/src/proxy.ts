@@ -21,6 +21,8 @@ import { Endpoint, type ReadSecret } from './endpoint.js';
 import { HttpFront } from './http.js';
 import { NameServer } from './names.js';
 import { AddressPool } from './pool.js';
+import type { Place } from './relay.js';
+import { Relayed, type Meaning } from './relayed.js';
 import { answerSocks } from './socks.js';
 import { admit, readHost, shown, sourceOf, type Admitted, type Resolve, type Target } from './target.js';
 import { endTls, type Terminated } from './terminate.js';
@@ -30,11 +32,14 @@ import { awaitHello, join, nextBytes } from './tunnel.js';
 export interface EgressOptions {
   /** The rules of this moment: asked anew for each request, since grants come and go. */
   rules: () => NetworkRules;
-  /** Called once for each answer, before it takes effect. Where it throws, nothing goes out. */
-  record: (decision: EgressDecision) => Promise<void>;
+  /**
+   * Called once for each answer, before it takes effect. Where it throws, nothing goes out. `isRepeated`: the very same answer was recorded before, with
+   * the same rule and addresses.
+   */
+  record: (decision: EgressDecision, isRepeated: boolean) => Promise<void>;
   /** Secret that every request must show (HTTP Basic or SOCKS password of the user `nd7`); absent where only the session can reach the listener. */
   token?: string;
-  /** Connections from inside at once, over all listeners; more are closed unheard (1024). */
+  /** Connections from inside at once, over all listeners; more are closed unheard (1024). The relay holds as many besides. */
   most?: number;
   /** How long a client may take to say what it wants, and a server to accept (10 s each). */
   patienceMs?: number;
@@ -42,8 +47,15 @@ export interface EgressOptions {
   tls?: ConnectionOptions;
   /** Replaced where a test stands in for the internet. */
   resolve?: Resolve;
-  connect?: Connect;
+  at?: (address: string, port: number) => Place;
+  /** The program that moves the bytes of tunnels (native/relay). Absent: this process does. */
+  relay?: string | undefined;
+  /** Told once when that program has ended by itself: nothing gets out any more. */
+  lost?: () => void;
 }
+
+/** Answers that are known again. */
+const MOST_RECORDED = 4096;
 
 const systemResolver: Resolve = async (name) =>
   (await lookup(name, { all: true, verbatim: true })).map(({ address }) => address);
@@ -63,6 +75,10 @@ export class Egress {
   readonly #open = new Set<Socket>();
   /** Connections towards servers, and what was admitted when they were opened. */
   readonly #upstream = new Map<Socket, Target>();
+  /** Answers that have been recorded, as text. */
+  readonly #recorded = new Set<string>();
+  readonly #relayed: Relayed | undefined;
+  readonly #connect: Connect;
   #inside = 0;
   #isOver = false;
 
@@ -71,11 +87,18 @@ export class Egress {
     this.patienceMs = options.patienceMs ?? 10_000;
     this.token = options.token;
     this.#http = new HttpFront(this);
+    this.#connect = (address, port, onread) => {
+      const place = this.at(address, port);
+      return directly(place.address, place.port, onread);
+    };
+    // A token is read by what reads requests whole.
+    if (options.relay !== undefined && options.token === undefined)
+      this.#relayed = new Relayed(this, options.relay, this.#most);
   }
 
   /** Serves a listener: HTTP proxy requests and SOCKS5 on the same port. The listener may come from another network namespace. */
   serve(listener: Server): void {
-    this.#accept(listener, (socket) => void this.#greet(socket));
+    this.#acceptRelayed(listener, 'proxy', (socket) => void this.#greet(socket));
   }
 
   /** Serves a listener inside the session that stands for a credential's host (`way: endpoint`). */
@@ -100,7 +123,7 @@ export class Egress {
   /** Serves a listener inside the session that stands for a port of this machine's own loopback: programs there use no proxy for it. */
   serveLoopback(listener: Server, port: number): void {
     const target = readHost('localhost', port);
-    this.#accept(listener, (socket) => {
+    this.#acceptRelayed(listener, target, (socket) => {
       socket.pause();
       this.tunnel('loopback', socket, target, () => undefined).catch(() => socket.destroy());
     });
@@ -114,12 +137,17 @@ export class Egress {
 
   /** Serves a listener inside to which programs connect that know of no proxy: at addresses of the pool, or at ones that the policy lists. */
   serveTransparent(listener: Server): void {
-    this.#accept(listener, (socket) => void takeTransparent(this, this.#http, socket).catch(() => socket.destroy()));
+    this.#acceptRelayed(
+      listener,
+      'transparent',
+      (socket) => void takeTransparent(this, this.#http, socket).catch(() => socket.destroy()),
+    );
   }
 
   /** Ends every connection and takes no more; the listeners are the caller's to close. */
   close(): void {
     this.#isOver = true;
+    this.#relayed?.close();
     this.#http.close();
     for (const endpoint of this.#endpoints) endpoint.close();
     for (const socket of this.#open) socket.destroy();
@@ -130,7 +158,27 @@ export class Egress {
     const rules = this.#options.rules();
     const lost = [...this.#upstream].filter(([, target]) => !isOpen(rules, target));
     for (const [socket] of lost) socket.destroy();
-    return lost.length;
+    return lost.length + (this.#relayed?.recheck((target) => isOpen(rules, target)) ?? 0);
+  }
+
+  /** Whether the rules of this moment let something through. */
+  isOpen(target: Target): boolean {
+    return isOpen(this.#options.rules(), target);
+  }
+
+  /** Whether TLS for it ends here. */
+  isTerminated(target: Target): boolean {
+    return target.port === 443 && this.#terminated.has(target.host);
+  }
+
+  /** Where an address is reached. */
+  at(address: string, port: number): Place {
+    return this.#options.at?.(address, port) ?? { address, port };
+  }
+
+  /** What moves the bytes of tunnels has ended by itself. */
+  lost(): void {
+    if (!this.#isOver) this.#options.lost?.();
   }
 
   /** Whether a program has shown the session's token; true where none is asked for. */
@@ -203,7 +251,7 @@ export class Egress {
 
   /** Dials what was admitted. Throws Unreachable. */
   async dial({ target, addresses }: Admitted): Promise<Socket> {
-    return this.#opened(await dial(target, addresses, this.#options.connect ?? directly, this.patienceMs), target);
+    return this.#opened(await dial(target, addresses, this.#connect, this.patienceMs), target);
   }
 
   #opened(socket: Socket, target: Target): Socket {
@@ -222,13 +270,12 @@ export class Egress {
    */
   async tunnel(via: Via, client: Socket, target: Target, accept: () => void): Promise<void> {
     const admitted = await this.admit(via, target);
-    const terminated = target.port === 443 ? this.#terminated.get(target.host) : undefined;
+    const terminated = this.isTerminated(target) ? this.#terminated.get(target.host) : undefined;
     if (terminated !== undefined) {
       accept();
       return endTls(this, via, client, admitted, terminated);
     }
-    const connectTo = this.#options.connect ?? directly;
-    const { socket, inflow } = await dialInflow(target, admitted.addresses, connectTo, this.patienceMs);
+    const { socket, inflow } = await dialInflow(target, admitted.addresses, this.#connect, this.patienceMs);
     const upstream = this.#opened(socket, target);
     try {
       if (client.destroyed) throw new Unreachable('refused', 'the program has gone');
@@ -242,10 +289,20 @@ export class Egress {
     }
   }
 
+  get #most(): number {
+    return this.#options.most ?? 1024;
+  }
+
+  /** As `#accept`; the relay takes those of the connections that are tunnels. */
+  #acceptRelayed(listener: Server, meaning: Meaning, take: (socket: Socket) => void): void {
+    const admit = this.#accept(listener, take);
+    this.#relayed?.add({ server: listener, meaning, take: admit });
+  }
+
   /** Hands on each connection from inside, as long as there are not too many. */
-  #accept(listener: Server, take: (socket: Socket) => void): void {
-    listener.on('connection', (socket: Socket) => {
-      if (this.#isOver || this.#inside >= (this.#options.most ?? 1024)) {
+  #accept(listener: Server, take: (socket: Socket) => void): (socket: Socket) => void {
+    const admit = (socket: Socket): void => {
+      if (this.#isOver || this.#inside >= this.#most) {
         socket.destroy();
         return;
       }
@@ -253,7 +310,9 @@ export class Egress {
       socket.once('close', () => this.#inside--);
       this.#track(socket);
       take(socket);
-    });
+    };
+    listener.on('connection', admit);
+    return admit;
   }
 
   #track(socket: Socket): void {
@@ -275,8 +334,11 @@ export class Egress {
   }
 
   async #record(decision: EgressDecision): Promise<void> {
+    const said = JSON.stringify(decision);
     try {
-      await this.#options.record(decision);
+      await this.#options.record(decision, this.#recorded.has(said));
+      if (this.#recorded.size >= MOST_RECORDED) this.#recorded.clear();
+      this.#recorded.add(said);
     } catch (error) {
       const why = error instanceof Error ? error.message : String(error);
       throw new Refusal(

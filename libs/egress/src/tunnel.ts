@@ -17,31 +17,34 @@ export async function awaitHello(
   let bytes = Buffer.alloc(0);
   const deadline = Date.now() + withinMs;
   for (;;) {
-    const hello = readClientHello(bytes);
-    if ('name' in hello) {
-      const named = parseHost(hello.name);
-      if (target.kind === 'ip' || (!('fault' in named) && named.host === target.host)) return bytes;
-      throw new Refusal(
-        'other-name',
-        `the tunnel to ${target.host} asks for "${shown(hello.name)}"`,
-        source,
-        addresses,
-      );
-    }
-    if ('fault' in hello) {
-      if (hello.fault === 'no-name' && target.kind === 'ip') return bytes;
-      throw new Refusal(
-        hello.fault,
-        `the tunnel to ${target.host} does not begin with a TLS hello for it (${hello.fault})`,
-        source,
-        addresses,
-      );
-    }
+    const needed = neededHello(bytes, { target, source, addresses });
+    if (needed === 0) return bytes;
     const more = bytes.length < MAX_HELLO ? await nextBytes(client, deadline - Date.now()) : undefined;
     if (more === undefined)
       throw new Refusal('no-hello', `the tunnel to ${target.host} did not say what it is in time`, source, addresses);
     bytes = Buffer.concat([bytes, more]);
   }
+}
+
+/**
+ * How many bytes of a tunnel are needed to tell whether it begins with a hello for its host; 0 where it does. Throws a Refusal where it does
+ * not.
+ */
+export function neededHello(bytes: Uint8Array, { target, source, addresses }: Omit<Admitted, 'raw'>): number {
+  const hello = readClientHello(bytes);
+  if ('name' in hello) {
+    const named = parseHost(hello.name);
+    if (target.kind === 'ip' || (!('fault' in named) && named.host === target.host)) return 0;
+    throw new Refusal('other-name', `the tunnel to ${target.host} asks for "${shown(hello.name)}"`, source, addresses);
+  }
+  if ('needs' in hello) return hello.needs;
+  if (hello.fault === 'no-name' && target.kind === 'ip') return 0;
+  throw new Refusal(
+    hello.fault,
+    `the tunnel to ${target.host} does not begin with a TLS hello for it (${hello.fault})`,
+    source,
+    addresses,
+  );
 }
 
 /** The next bytes a socket has; undefined at its end, on an error, or when the time is over. */

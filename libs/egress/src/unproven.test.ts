@@ -9,7 +9,6 @@ const PROGRAM = `
 import { createServer } from 'node:net';
 import { request } from 'node:http';
 import { createServer as createTls } from 'node:https';
-import { connect as dial } from 'node:net';
 import { once } from 'node:events';
 const { Egress, SessionAuthority } = await import(process.argv[1]);
 const host = 'api.example.com';
@@ -28,7 +27,7 @@ const ask = async (tls) => {
     rules: () => ({ hosts: [rule], bounds: [], listen: [], loopback: [], credentials: [] }),
     record: async () => undefined,
     resolve: async () => ['93.184.216.34'],
-    connect: () => dial({ host: '127.0.0.1', port }),
+    at: () => ({ address: '127.0.0.1', port }),
     ...(tls && { tls }),
   });
   const listener = createServer();

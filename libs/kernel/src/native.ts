@@ -2,7 +2,7 @@
 import { existsSync } from 'node:fs';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 
-export type NativeProgram = 'nd7-shim' | 'nd7' | 'nd7-launch' | 'nd7-probes';
+export type NativeProgram = 'nd7-shim' | 'nd7' | 'nd7-launch' | 'nd7-probes' | 'nd7-relay';
 
 /** The folder under native/ that each is built in. */
 const FOLDERS: Record<NativeProgram, string> = {
@@ -10,6 +10,7 @@ const FOLDERS: Record<NativeProgram, string> = {
   nd7: 'front',
   'nd7-launch': 'launch',
   'nd7-probes': 'probes',
+  'nd7-relay': 'relay',
 };
 
 function placeOf(program: NativeProgram, name: string): string {

@@ -64,16 +64,17 @@ export async function attempt(
 ): Promise<Ended & { hasRun: boolean }> {
   const { ruleset } = request;
   const refused = new RefusedHosts();
-  const answered = (decision: EgressDecision): Promise<void> => {
+  const answered = (decision: EgressDecision, isRepeated: boolean): Promise<void> => {
     refused.add(decision);
     request.learning?.answered(decision);
     grants?.answered(decision);
-    return record.note('network', { ...decision }, 'an answer of the proxy', 'decision:egress');
+    return record.answer(decision, isRepeated);
   };
   const own = way.tier === 'T2' ? await OwnListeners.open(listenersOf(ruleset)) : undefined;
   const { nd7Home, environment } = request;
   const rules = (): NetworkRules => grants?.network ?? ruleset.network;
-  const out = wayOut({ ruleset, nd7Home, environment, outside, record: answered, rules, own: own?.ports });
+  const lost = (): void => request.warn('the relay of the proxy has ended: nothing gets out of this session any more');
+  const out = wayOut({ ruleset, nd7Home, environment, outside, record: answered, rules, lost, own: own?.ports });
   grants?.reach(out);
   request.learning?.listensOn(out.listeners.flatMap(({ address, port }) => (address === '127.0.0.1' ? [port] : [])));
   const prepared = prepareSession(request, out, door, way);

@@ -1,5 +1,5 @@
 import { Server } from 'node:net';
-import type { Listener, Opened, Route, Shown } from '@nd7/confine';
+import { findRelay, type Listener, type Opened, type Route, type Shown } from '@nd7/confine';
 import { Egress, readSecret, SessionAuthority, type EgressDecision, type EgressOptions } from '@nd7/egress';
 import type { Credential, NetworkRules, Ruleset } from '@nd7/policy';
 import { CliError } from '../cli/io.js';
@@ -42,7 +42,9 @@ export interface WayOutInput {
   /** What runs and is read outside for credentials. */
   outside: OutsidePrograms;
   /** Told of each answer before it takes effect. */
-  record(decision: EgressDecision): Promise<void>;
+  record(decision: EgressDecision, isRepeated: boolean): Promise<void>;
+  /** Told where nothing gets out any more, though the session lives. */
+  lost?(): void;
   /** The rules of the moment, asked for each request. Absent: those of the ruleset. */
   rules?: () => NetworkRules;
   /**
@@ -51,7 +53,7 @@ export interface WayOutInput {
    */
   own?: readonly number[] | undefined;
   /** Replaced where a test stands in for the internet. */
-  internet?: Pick<EgressOptions, 'resolve' | 'connect' | 'tls'>;
+  internet?: Pick<EgressOptions, 'resolve' | 'at' | 'tls'>;
 }
 
 /** One socket inside, and what hears it. */
@@ -77,7 +79,8 @@ export function wayOut(input: WayOutInput): WayOut {
     .flatMap(({ from, to }) => Array.from({ length: Math.min(to - from + 1, MAX_LISTENERS) }, (_, i) => from + i))
     .filter((port, i, ports) => ports.indexOf(port) === i && !taken.includes(port))
     .slice(0, MAX_LOOPBACK);
-  const egress = new Egress({ rules, record, ...input.internet });
+  const relay = own === undefined ? findRelay() : undefined;
+  const egress = new Egress({ rules, record, relay, ...(input.lost && { lost: input.lost }), ...input.internet });
   const roots = terminated(egress, input);
   const served: Served[] = [
     onLoopback(proxyPort, (proxy) => egress.serve(proxy)),

@@ -1,4 +1,5 @@
 import { randomBytes } from 'node:crypto';
+import type { EgressDecision } from '@nd7/egress';
 import { formatTime, type EntryDraft } from '@nd7/entry';
 import { machineKey, openHome, openSession, type Home, type Journal } from '@nd7/journal';
 import type { Ruleset } from '@nd7/policy';
@@ -7,6 +8,8 @@ import { CliError } from '../cli/io.js';
 import { VERSION } from '../cli/version.js';
 import { endDeadSessions } from '../recorder/doors.js';
 import { Losses } from '../recorder/losses.js';
+
+const SOON_MS = 100;
 
 /**
  * The record of one confined session: a chain of its own, with the boundary in front and the end of the program behind. What cannot be
@@ -19,6 +22,7 @@ export class RunRecord {
   readonly #losses = new Losses();
   #opening: Promise<void> | undefined;
   #journal: Journal | undefined;
+  #syncing: NodeJS.Timeout | undefined;
 
   private constructor(
     private readonly home: Home | undefined,
@@ -79,17 +83,23 @@ export class RunRecord {
     return { entries: this.#journal?.entries ?? 0, head: this.#journal?.head ?? '' };
   }
 
-  /** Appends an entry and waits until it is on the disk (without `sync`: until it is written); `what` it tells of is for the error. Throws `CliError` where recording is required. */
+  /**
+   * Appends an entry and waits until it is on the disk (without `sync`: until it is written; `soon`: the same, and it is on the disk within 100 ms); `what` it
+   * tells of is for the error. Throws `CliError` where recording is required.
+   */
   async note(
     kind: string,
     data: Record<string, unknown>,
     what: string,
     source = 'recorder:nd7',
     peer?: Record<string, unknown>,
-    { sync = true }: { sync?: boolean } = {},
+    { sync = true }: { sync?: boolean | 'soon' } = {},
   ): Promise<void> {
     const draft = { source, kind, data: JSON.stringify(data), ...(peer === undefined ? {} : { peer }) };
-    await this.#write(what, draft, (journal, drafts) => journal.append(drafts, { sync }));
+    await this.#write(what, draft, async (journal, drafts) => {
+      await journal.append(drafts, { sync: sync === true });
+      if (sync === 'soon') this.#syncSoon(journal);
+    });
   }
 
   /** Writes an entry, before it what it may have to tell of losses. */
@@ -115,6 +125,23 @@ export class RunRecord {
     }
   }
 
+  /**
+   * Appends an answer of the proxy. It is on the disk before it takes effect; one that only says again what stands there is written before, and on the disk
+   * within 100 ms. Throws as `note` does.
+   */
+  answer(decision: EgressDecision, isRepeated: boolean): Promise<void> {
+    const how = { sync: isRepeated ? ('soon' as const) : true };
+    return this.note('network', { ...decision }, 'an answer of the proxy', 'decision:egress', undefined, how);
+  }
+
+  /** One for all that come meanwhile. Where it fails, the journal has stopped, and the next entry says so. */
+  #syncSoon(journal: Journal): void {
+    this.#syncing ??= setTimeout(() => {
+      this.#syncing = undefined;
+      journal.sync().catch(() => undefined);
+    }, SOON_MS);
+  }
+
   /** Notes how the program ended and seals the chain; what is left to do then is `close`. Throws `CliError` where recording is required and that fails. */
   async end({ code, signal }: { code: number | null; signal: NodeJS.Signals | null }): Promise<void> {
     const data = JSON.stringify({ reason: 'program ended', code, signal });
@@ -124,6 +151,7 @@ export class RunRecord {
 
   /** Seals the chain, where that was not done, and gives it back. Throws `CliError` where recording is required and that fails. */
   async close(): Promise<void> {
+    clearTimeout(this.#syncing);
     try {
       await this.open();
       await this.#journal?.close({ seal: true });

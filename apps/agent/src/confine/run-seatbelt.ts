@@ -80,9 +80,9 @@ async function attempt(request: RunRequest, record: RunRecord, here: Here): Prom
     rules: () => ruleset.network,
     // Every program of this machine could ask the proxy: those inside know its token.
     token,
-    record: (decision) => {
+    record: (decision, isRepeated) => {
       refused.add(decision);
-      return record.note('network', { ...decision }, 'an answer of the proxy', 'decision:egress');
+      return record.answer(decision, isRepeated);
     },
   });
   const isOpen = ruleset.network.hosts.some(({ allow }) => allow) || ruleset.network.loopback.length > 0;

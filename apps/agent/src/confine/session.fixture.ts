@@ -3,7 +3,7 @@
 import { execFileSync } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdirSync, writeFileSync } from 'node:fs';
-import { connect, type AddressInfo, type Server, type Socket } from 'node:net';
+import { type AddressInfo, type Server, type Socket } from 'node:net';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { findLauncher, launch, prepare, type Launched } from '@nd7/confine';
@@ -140,10 +140,10 @@ export class TestSession {
         return Promise.reject(Object.assign(new Error('not found'), { code: 'ENOTFOUND' }));
       },
       // Port 1 of loopback refuses, as what is not there does.
-      connect: (address, port, onread) => {
-        const at = this.#places.get(`${address} ${String(port)}`) ?? 1;
-        return connect({ host: '127.0.0.1', port: at, allowHalfOpen: true, ...(onread && { onread }) });
-      },
+      at: (address, port) => ({
+        address: '127.0.0.1',
+        port: this.#places.get(`${address} ${String(port)}`) ?? 1,
+      }),
     };
   }
 }

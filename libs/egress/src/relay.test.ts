@@ -1,0 +1,180 @@
+// The relay with the proxy that decides for it: what only a second process can get wrong. What holds whoever moves the bytes is in tunnel, transparent and flood.
+import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+import { createHash } from 'node:crypto';
+import { once } from 'node:events';
+import { readdirSync, readFileSync } from 'node:fs';
+import { createServer, type Socket } from 'node:net';
+import { buffer } from 'node:stream/consumers';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { connect as tlsConnect } from 'node:tls';
+import { MOVERS, rule, TestNet, tlsEcho, tlsThrough } from './egress.fixture.js';
+import { addressBytes } from './relay.js';
+
+const [, relayed] = MOVERS;
+let net: TestNet;
+let lost: number;
+beforeEach(async () => {
+  lost = 0;
+  net = await new TestNet().start({ ...relayed?.[1], lost: () => lost++ });
+});
+afterEach(() => net.stop());
+
+const closed = (socket: Socket): Promise<unknown> =>
+  new Promise((done) => socket.on('error', () => undefined).on('close', done));
+
+/** Sockets that a process holds. */
+function socketsOf(pid: number): number {
+  return readdirSync(`/proc/${String(pid)}/fd`).length;
+}
+const relayPid = (): number =>
+  Number(
+    readFileSync(`/proc/self/task/${String(process.pid)}/children`, 'latin1')
+      .trim()
+      .split(' ')
+      .at(-1),
+  );
+
+async function rawHost(take: (socket: Socket) => void): Promise<void> {
+  await net.host('git.example.com', 22, createServer({ allowHalfOpen: true }, take));
+  net.rules.hosts.push(rule('git.example.com', { raw: true }));
+}
+
+(relayed === undefined ? describe.skip : describe)('the relay', () => {
+  it('holds the sockets of a tunnel, and this process none', async () => {
+    let accepted = 0;
+    await rawHost((server) => {
+      accepted++;
+      server.resume().once('end', () => server.end());
+    });
+    // Started as a whole when it has served one.
+    const first = await net.tunnel('git.example.com:22');
+    const [here, there] = [socketsOf(process.pid), socketsOf(relayPid())];
+    const tunnels = await Promise.all(Array.from({ length: 10 }, () => net.tunnel('git.example.com:22')));
+    expect(socketsOf(relayPid()) - there).toBe(20);
+    // The program's ends and the server's are this test's.
+    while (accepted < 11) await sleep(5);
+    expect(socketsOf(process.pid) - here).toBeLessThanOrEqual(20);
+    for (const { socket } of [first, ...tunnels]) socket.destroy();
+  });
+
+  it.each([
+    ['to a program', false],
+    ['to a server', true],
+  ])('moves all bytes %s, in order, whoever is slow', async (_what, isOut) => {
+    const body = Buffer.alloc(12 << 20);
+    for (let i = 0; i < body.length; i += 4) body.writeUInt32LE(i, i);
+    let heard: Promise<Buffer> | undefined;
+    await rawHost((server) => {
+      if (isOut) {
+        server.pause();
+        heard = sleep(200).then(() => buffer(server));
+        void heard.then(() => server.end());
+      } else server.end(body);
+    });
+    const { socket } = await net.tunnel('git.example.com:22');
+    if (isOut) socket.end(body);
+    else {
+      await sleep(200);
+      heard = buffer(socket);
+    }
+    while (heard === undefined) await sleep(5);
+    const got = createHash('sha256')
+      .update(await heard)
+      .digest('hex');
+    expect(got).toBe(createHash('sha256').update(body).digest('hex'));
+    socket.destroy();
+  });
+
+  it('passes a half-closed side on as such, and what is said after it', async () => {
+    await rawHost((server) => {
+      let said = '';
+      server.on('data', (bytes) => (said += String(bytes))).once('end', () => server.end(`heard ${said}`));
+    });
+    const { socket } = await net.tunnel('git.example.com:22');
+    socket.end('to its end');
+    expect(String(await buffer(socket))).toBe('heard to its end');
+  });
+
+  it('waits for a hello that comes in pieces, and shows nothing of it before', async () => {
+    const captured = createServer();
+    const at = await net.listen(captured);
+    const secure = tlsConnect({ port: at, host: '127.0.0.1', servername: 'api.example.com' }).on(
+      'error',
+      () => undefined,
+    );
+    const [taken] = (await once(captured, 'connection')) as [Socket];
+    const [hello] = (await once(taken, 'data')) as [Buffer];
+    secure.destroy();
+    const heard: Buffer[] = [];
+    await net.host(
+      'api.example.com',
+      443,
+      createServer((server) => server.on('data', (bytes: Buffer) => heard.push(bytes))),
+    );
+    net.rules.hosts.push(rule('api.example.com'));
+    const { socket } = await net.tunnel('api.example.com:443');
+    socket.setNoDelay(true);
+    for (const end of [1, 4, 7, 200]) {
+      socket.write(hello.subarray([0, 1, 4, 7][[1, 4, 7, 200].indexOf(end)], end));
+      await sleep(30);
+    }
+    expect(heard).toEqual([]);
+    socket.write(Buffer.concat([hello.subarray(200), Buffer.from('and more')]));
+    while (Buffer.concat(heard).length < hello.length + 8) await sleep(5);
+    expect(Buffer.concat(heard)).toEqual(Buffer.concat([hello, Buffer.from('and more')]));
+    socket.destroy();
+  });
+
+  it('gives the hello that a program sends together with its request', async () => {
+    await net.host('api.example.com', 443, tlsEcho());
+    net.rules.hosts.push(rule('api.example.com'));
+    const { answer, socket } = await net.ask('CONNECT api.example.com:443 HTTP/1.1\r\n\r\n\x16\x03\x01');
+    expect(answer).toMatch(/^HTTP\/1\.1 200 /);
+    // Three bytes are no hello: time runs out, which is recorded.
+    await closed(socket);
+    expect(net.decisions.at(-1)).toMatchObject({ verdict: 'deny', reason: 'no-hello' });
+  });
+
+  it('cuts tunnels whose host is not let through any more, also while they are dialled', async () => {
+    await net.host('api.example.com', 443, tlsEcho());
+    net.rules.hosts.push(rule('api.example.com'));
+    const open = await net.tunnel('api.example.com:443');
+    const secure = await tlsThrough(open.socket, 'api.example.com');
+    const over = closed(secure);
+    net.rules = { ...net.rules, hosts: [] };
+    expect(net.egress.recheck()).toBe(1);
+    await over;
+  });
+
+  it('dials the next address when one fails, and tells who asked where all do', async () => {
+    await rawHost((server) => server.end('there'));
+    net.names.set('git.example.com', ['93.184.216.99', '2606:2800:220:1::1', '93.184.216.34']);
+    const { socket } = await net.tunnel('git.example.com:22');
+    expect(String(await buffer(socket))).toBe('there');
+    net.names.set('git.example.com', ['93.184.216.99']);
+    expect((await net.tunnel('git.example.com:22')).answer).toMatch(/^HTTP\/1\.1 502 [^]*nd7-reason: refused/);
+  });
+
+  it('ends nothing but itself when it is killed: its tunnels close, nothing gets out, and that is told', async () => {
+    await rawHost((server) => server.resume().once('end', () => server.end()));
+    const { socket } = await net.tunnel('git.example.com:22');
+    const over = closed(socket);
+    process.kill(relayPid(), 'SIGKILL');
+    await over;
+    while (lost === 0) await sleep(5);
+    const refused = once(net.client(), 'connect').catch((error: NodeJS.ErrnoException) => error.code);
+    expect(await refused).toBe('ECONNREFUSED');
+    expect(lost).toBe(1);
+  });
+});
+
+it('an address in 16 bytes is the one that was meant', () => {
+  for (const [address, hex] of [
+    ['93.184.216.34', '00000000000000000000ffff5db8d822'],
+    ['2606:2800:220:1::1', '26062800022000010000000000000001'],
+    ['::1', '00000000000000000000000000000001'],
+    ['fe80::', 'fe800000000000000000000000000000'],
+    ['1:2:3:4:5:6:7:8', '00010002000300040005000600070008'],
+  ] as const)
+    expect(addressBytes(address).toString('hex')).toBe(hex);
+});

@@ -1,0 +1,190 @@
+import type { Server, Socket } from 'node:net';
+import { getSystemErrorName } from 'node:util';
+import { answerText } from './answer.js';
+import { readConnect } from './connect-head.js';
+import { Refusal, Unreachable, type Via } from './decision.js';
+import { alternate, notReached, unreachable } from './dial.js';
+import type { Egress } from './proxy.js';
+import { Relay, type Place, type RelayFront } from './relay.js';
+import type { Admitted, Target } from './target.js';
+import { neededHello } from './tunnel.js';
+import { HANDSHAKE, transparentTarget } from './transparent.js';
+
+/** What a listener's connections mean: requests to a proxy, hosts by their address inside, or one port of this machine's loopback. */
+export type Meaning = 'proxy' | 'transparent' | Target;
+
+interface Heard {
+  server: Server;
+  meaning: Meaning;
+  /** Takes what the relay does not serve. */
+  take: (socket: Socket) => void;
+}
+
+/** One connection that the relay holds. */
+interface Link {
+  via: Via;
+  /** Of a program that asked for a tunnel: its request's length, and that it hears why there is none. */
+  head: number;
+  admitted?: Admitted;
+  /** Lets the address that was connected to mean another name. */
+  release?: () => void;
+}
+
+/**
+ * Decides for the relay. Tunnels that are asked for plainly are its: by CONNECT, by the address of a name, to a port of loopback. Everything
+ * else it hands over as it was accepted, and this process serves it as if there were no relay.
+ */
+export class Relayed implements RelayFront {
+  readonly #egress: Egress;
+  readonly #program: string;
+  readonly #most: number;
+  /** In the order of the relay's listeners, once it is started. */
+  #heard: Heard[] = [];
+  readonly #links = new Map<number, Link>();
+  #relay: Relay | undefined;
+  #isStarted = false;
+
+  constructor(egress: Egress, program: string, most: number) {
+    this.#egress = egress;
+    this.#program = program;
+    this.#most = most;
+  }
+
+  /** Has a listener served by the relay, which is started by the first connection of all: most sessions have none. */
+  add(heard: Heard): void {
+    this.#heard.push(heard);
+    heard.server.once('connection', () => queueMicrotask(() => this.#start()));
+  }
+
+  close(): void {
+    this.#isStarted = true;
+    this.#relay?.close();
+  }
+
+  asked(id: number, listener: number, at: Place, said: Buffer): void {
+    const meaning = this.#heard[listener]?.meaning;
+    if (meaning === 'proxy') return this.#connect(id, said);
+    if (meaning === 'transparent') return this.#transparent(id, at, said);
+    if (meaning === undefined) return this.#relay?.cut(id);
+    const link: Link = { via: 'loopback', head: 0 };
+    this.#links.set(id, link);
+    void this.#open(id, link, meaning);
+  }
+
+  hello(id: number, bytes: Buffer): void {
+    const link = this.#links.get(id);
+    if (link?.admitted === undefined) return;
+    try {
+      const needed = neededHello(bytes, link.admitted);
+      if (needed === 0) this.#relay?.go(id);
+      else this.#relay?.need(id, needed);
+    } catch (error) {
+      this.#refuse(id, link, error as Refusal);
+    }
+  }
+
+  silent(id: number): void {
+    const link = this.#links.get(id);
+    if (link?.admitted === undefined) return;
+    const { target, source, addresses } = link.admitted;
+    const text = `the tunnel to ${target.host} did not say what it is in time`;
+    this.#refuse(id, link, new Refusal('no-hello', text, source, addresses));
+  }
+
+  failed(id: number, errno: number): void {
+    const link = this.#links.get(id);
+    if (link?.admitted === undefined) return;
+    const { target } = link.admitted;
+    const within = this.#egress.patienceMs;
+    this.#fail(id, link, errno === 0 ? notReached(target, within) : unreachable(target, getSystemErrorName(-errno)));
+  }
+
+  ended(id: number): void {
+    this.#links.get(id)?.release?.();
+    this.#links.delete(id);
+  }
+
+  handed(id: number, listener: number, socket: Socket): void {
+    // Node makes it as if it were a client's.
+    socket.allowHalfOpen = true;
+    const heard = this.#heard[listener];
+    if (heard === undefined) socket.destroy();
+    else heard.take(socket);
+    this.ended(id);
+  }
+
+  lost(): void {
+    for (const id of this.#links.keys()) this.ended(id);
+    this.#egress.lost();
+  }
+
+  /** Ends the links to what is not let through any more; answers how many. */
+  recheck(isOpen: (target: Target) => boolean): number {
+    const lost = [...this.#links].filter(([, { admitted }]) => admitted !== undefined && !isOpen(admitted.target));
+    for (const [id] of lost) this.#relay?.cut(id);
+    return lost.length;
+  }
+
+  #start(): void {
+    if (this.#isStarted) return;
+    this.#isStarted = true;
+    // One that is fed by another of this process's own is none of the kernel's.
+    this.#heard = this.#heard.filter(({ server }) => server.listening);
+    if (this.#heard.length === 0) return;
+    const listeners = this.#heard.map(({ server, meaning }) => ({
+      server,
+      beginning: meaning === 'proxy' ? ('first' as const) : ('atOnce' as const),
+    }));
+    const how = { patienceMs: this.#egress.patienceMs, most: this.#most, front: this };
+    this.#relay = Relay.start(this.#program, listeners, how);
+  }
+
+  #connect(id: number, said: Buffer): void {
+    const asked = readConnect(said);
+    if (asked === undefined || this.#egress.isTerminated(asked.target)) return this.#relay?.hand(id);
+    const link: Link = { via: 'connect', head: asked.length };
+    this.#links.set(id, link);
+    void this.#open(id, link, asked.target);
+  }
+
+  #transparent(id: number, { address, port }: Place, said: Buffer): void {
+    const target = transparentTarget(this.#egress, address, port);
+    const { allow, raw } = target === undefined ? { allow: false, raw: false } : this.#egress.decide(target);
+    if (target === undefined || !allow || this.#egress.isTerminated(target)) return this.#relay?.hand(id);
+    let link = this.#links.get(id);
+    if (link === undefined) {
+      link = { via: 'transparent', head: 0 };
+      if (target.kind === 'name') link.release = this.#egress.pool.hold(target.host);
+      this.#links.set(id, link);
+    }
+    if (!raw && said.length === 0) return this.#relay?.wait(id);
+    if (!raw && said[0] !== HANDSHAKE) return this.#relay?.hand(id);
+    void this.#open(id, link, target);
+  }
+
+  async #open(id: number, link: Link, target: Target): Promise<void> {
+    try {
+      const admitted = await this.#egress.admit(link.via, target);
+      if (this.#links.get(id) !== link) return;
+      // A grant that ended while the decision was written.
+      if (!this.#egress.isOpen(target)) throw new Unreachable('refused', `${target.host} may not be reached any more`);
+      link.admitted = admitted;
+      const places = alternate(admitted.addresses).map((address) => this.#egress.at(address, target.port));
+      this.#relay?.dial(id, places, { head: link.head, hello: !admitted.raw });
+    } catch (error) {
+      if (this.#links.get(id) === link) this.#fail(id, link, error);
+    }
+  }
+
+  /** Only who asked for a tunnel in words can be told in words. */
+  #fail(id: number, link: Link, error: unknown): void {
+    if (link.via === 'connect') this.#relay?.last(id, answerText(error));
+    else this.#relay?.cut(id, link.via === 'transparent');
+  }
+
+  /** The tunnel is open already, and ends. */
+  #refuse(id: number, { via, admitted }: Link, refusal: Refusal): void {
+    this.#relay?.cut(id);
+    if (admitted !== undefined) this.#egress.refused(via, admitted.target, refusal).catch(() => undefined);
+  }
+}
