@@ -31,10 +31,11 @@ static bool flush(struct link *link, struct flow *flow, int to, unsigned directi
   return true;
 }
 
-static void end(struct link *link, struct flow *flow, int to) {
+/* The second end is that of both. */
+static void end(struct link *link, struct flow *flow, int to, const struct flow *other) {
+  if (other->shut) return link_drop(link);
   if (!flow->shut) shutdown(to, SHUT_WR);
   flow->shut = true;
-  if (link->flows[0].shut && link->flows[1].shut) link_drop(link);
 }
 
 void flow_move(struct link *link, unsigned direction) {
@@ -42,7 +43,7 @@ void flow_move(struct link *link, unsigned direction) {
   const int from = link->ends[direction], to = link->ends[1 - direction];
   for (int i = 0; i < PIECES; i++) {
     if (!flush(link, flow, to, direction)) return;
-    if (flow->ended) return end(link, flow, to);
+    if (flow->ended) return end(link, flow, to, &link->flows[1 - direction]);
     const ssize_t n = recv(from, piece, sizeof piece, 0);
     if (n < 0 && errno == EINTR) continue;
     if (n < 0) {

@@ -17,15 +17,18 @@ static void wait_for(int fd, short events) {
   poll(&p, 1, -1);
 }
 
+/* So long it does not hear of ends: most come with something else to say. */
+#define ENDS_MS 50
+
+/* Ends that the front has not heard of. */
+static unsigned char ends[64 * FRAME_HEAD];
+static size_t ends_length;
+static int64_t ends_since;
+
 /* Whole frames only: a front that does not read keeps us waiting, one that has gone ends us. */
-void front_tell(enum told kind, uint32_t id, const void *body, size_t length, const void *bytes, size_t bytes_length) {
-  unsigned char head[FRAME_HEAD];
-  put32(head, (uint32_t)(FRAME_HEAD - 4 + length + bytes_length));
-  put32(head + 4, kind);
-  put32(head + 8, id);
-  struct iovec parts[] = {{head, sizeof head}, {(void *)(uintptr_t)body, length}, {(void *)(uintptr_t)bytes, bytes_length}};
-  for (size_t at = 0; at < 3;) {
-    const struct msghdr message = {.msg_iov = parts + at, .msg_iovlen = 3 - at};
+static void send_all(struct iovec *parts, size_t count) {
+  for (size_t at = 0; at < count;) {
+    const struct msghdr message = {.msg_iov = parts + at, .msg_iovlen = count - at};
     ssize_t n = sendmsg(FRONT_CHANNEL, &message, MSG_NOSIGNAL);
     if (n < 0 && errno == EINTR) continue;
     if (n < 0 && errno == EAGAIN) {
@@ -33,11 +36,46 @@ void front_tell(enum told kind, uint32_t id, const void *body, size_t length, co
       continue;
     }
     if (n < 0) _exit(0);
-    for (; at < 3 && (size_t)n >= parts[at].iov_len; at++) n -= (ssize_t)parts[at].iov_len;
-    if (at == 3) return;
+    for (; at < count && (size_t)n >= parts[at].iov_len; at++) n -= (ssize_t)parts[at].iov_len;
+    if (at == count) return;
     parts[at].iov_base = (char *)parts[at].iov_base + n;
     parts[at].iov_len -= (size_t)n;
   }
+}
+
+static void put_head(unsigned char *head, enum told kind, uint32_t id, size_t length) {
+  put32(head, (uint32_t)(FRAME_HEAD - 4 + length));
+  put32(head + 4, kind);
+  put32(head + 8, id);
+}
+
+void front_tell(enum told kind, uint32_t id, const void *body, size_t length, const void *bytes, size_t bytes_length) {
+  unsigned char head[FRAME_HEAD];
+  put_head(head, kind, id, length + bytes_length);
+  struct iovec parts[] = {{ends, ends_length}, {head, sizeof head}, {(void *)(uintptr_t)body, length}, {(void *)(uintptr_t)bytes, bytes_length}};
+  ends_length = 0;
+  send_all(parts, sizeof parts / sizeof *parts);
+}
+
+static void flush(void) {
+  struct iovec part = {ends, ends_length};
+  ends_length = 0;
+  send_all(&part, 1);
+}
+
+int front_look(void) {
+  if (ends_length == 0) return -1;
+  const int64_t left = ends_since + ENDS_MS - now_ms();
+  if (left > 0) return (int)left;
+  flush();
+  return -1;
+}
+
+void front_ended(uint32_t id) {
+  if (ends_length == sizeof ends) flush();
+  if (ends_length == 0) ends_since = now_ms();
+  put_head(ends + ends_length, TOLD_ENDED, id, 0);
+  ends_length += FRAME_HEAD;
 }
 
 void front_number(enum told kind, uint32_t id, uint32_t number) {
@@ -65,7 +103,7 @@ void front_hand(uint32_t id, uint32_t listener, int fd) {
   while ((n = sendmsg(HANDLE_CHANNEL, &message, MSG_NOSIGNAL)) < 0 && (errno == EAGAIN || errno == EINTR))
     if (errno == EAGAIN) wait_for(HANDLE_CHANNEL, POLLOUT);
   if (n < 0 && errno != ETOOMANYREFS) _exit(0);
-  if (n < 0) front_tell(TOLD_ENDED, id, NULL, 0, NULL, 0);
+  if (n < 0) front_ended(id);
 }
 
 /* Node sends a handle when the one before was acknowledged, each with a line that says what we know. */

@@ -67,7 +67,7 @@ void link_drop(struct link *link) {
   const uint32_t id = link_id(link);
   if (link->state == DIALLING) dial_end(link, -1);
   forget(link);
-  front_tell(TOLD_ENDED, id, NULL, 0, NULL, 0);
+  front_ended(id);
 }
 
 void link_reset(struct link *link) {
@@ -83,10 +83,11 @@ static void hand(struct link *link) {
   forget(link);
 }
 
+/* Where the program speaks first it is no matter which address it has reached. */
 static void ask(struct link *link, const unsigned char *bytes, size_t length) {
   struct sockaddr_in at = {0};
   socklen_t size = sizeof at;
-  if (getsockname(link->ends[0], (struct sockaddr *)&at, &size) != 0 || at.sin_family != AF_INET) return link_drop(link);
+  if (link->at_once && (getsockname(link->ends[0], (struct sockaddr *)&at, &size) != 0 || at.sin_family != AF_INET)) return link_drop(link);
   unsigned char body[12];
   put32(body, link->listener);
   put32(body + 4, ntohl(at.sin_addr.s_addr));
@@ -100,6 +101,7 @@ static void first(struct link *link) {
   static unsigned char bytes[FIRST_MAX];
   static const char CONNECT[] = "CONNECT ";
   const ssize_t n = recv(link->ends[0], bytes, sizeof bytes, MSG_PEEK);
+  link->seen = n > 0 ? (uint32_t)n : 0;
   if (n < 0 && (errno == EAGAIN || errno == EINTR)) return;
   if (n <= 0) return link_drop(link);
   const bool is_whole = (size_t)n > sizeof CONNECT && memcmp(bytes, CONNECT, sizeof CONNECT - 1) == 0 && memmem(bytes, (size_t)n, "\r\n\r\n", 4) != NULL;
@@ -124,6 +126,7 @@ static void hello(struct link *link) {
       return;
     }
     out->length += (uint32_t)n;
+    if (out->length >= link->needs) break;
   }
   if (out->length < link->needs) return;
   link->is_shown = true;
@@ -133,11 +136,11 @@ static void hello(struct link *link) {
 static void join(struct link *link) {
   const uint32_t generation = link->generation;
   link_enter(link, JOINED);
-  flow_move(link, 0);
+  if (link->flows[0].heard || link->flows[0].length > 0 || link->seen > link->dial.head) flow_move(link, 0);
   if (link->generation != generation) return;
   /* A hello that does not go out as a whole. */
   if (link->flows[0].length > 0) link_watch(link, link->ends[1], SLOT_OTHER, EPOLL_CTL_MOD);
-  flow_move(link, 1);
+  if (link->flows[1].heard) flow_move(link, 1);
 }
 
 static bool take_head(struct link *link, size_t length) {
@@ -153,7 +156,7 @@ void link_joined(struct link *link) {
   if (!dial->hello) return join(link);
   link_enter(link, HELLO);
   link->needs = 1;
-  hello(link);
+  if (link->flows[0].heard || link->seen > dial->head) hello(link);
 }
 
 void link_take(int fd, uint32_t listener, bool at_once) {
@@ -164,7 +167,7 @@ void link_take(int fd, uint32_t listener, bool at_once) {
   }
   while (link->state != FREE) link++;
   link_count++;
-  *link = (struct link){.state = FREE, .generation = link->generation, .listener = listener, .ends = {fd, -1}};
+  *link = (struct link){.state = FREE, .generation = link->generation, .listener = listener, .at_once = at_once, .ends = {fd, -1}};
   link_enter(link, FIRST);
   link_watch(link, fd, SLOT_PROGRAM, EPOLL_CTL_ADD);
   if (at_once) ask(link, NULL, 0);
@@ -224,10 +227,12 @@ void link_event(uint64_t tag, uint32_t events) {
     return is_gone ? link_drop(link) : first(link);
   case ASKED:
   case DIALLING:
+    link->flows[slot].heard = true;
     /* Whoever asked has gone. */
     if (is_gone) link_drop(link);
     return;
   case HELLO:
+    link->flows[slot].heard = true;
     if (slot == SLOT_PROGRAM) hello(link);
     else if (is_gone) link_drop(link);
     return;

@@ -14,8 +14,6 @@
 #include <unistd.h>
 
 #define EVENTS 128
-/* Of one listener, before others have their turn. */
-#define ACCEPTED 32
 
 static const char *kinds;
 static int listeners[LISTENERS_MAX];
@@ -27,26 +25,24 @@ static void watch(int poller, int fd, uint64_t tag) {
   if (epoll_ctl(poller, EPOLL_CTL_ADD, fd, &event) != 0) _exit(1);
 }
 
+/* One at a time: as long as more wait, there is an event. */
 static void accept_from(uint32_t listener) {
-  const int from = listeners[listener];
-  for (int i = 0; i < ACCEPTED; i++) {
-    int fd = accept4(from, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
-    if (fd < 0 && (errno == EMFILE || errno == ENFILE)) {
-      close(spare);
-      fd = accept4(from, NULL, NULL, SOCK_CLOEXEC);
-      if (fd >= 0) close(fd);
-      spare = dup(FRONT_CHANNEL);
-      return;
-    }
-    if (fd < 0) return;
-    link_take(fd, listener, kinds[listener] == 'a');
+  int fd = accept4(listeners[listener], NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+  if (fd < 0 && (errno == EMFILE || errno == ENFILE)) {
+    close(spare);
+    fd = accept4(listeners[listener], NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+    if (fd >= 0) close(fd);
+    spare = dup(FRONT_CHANNEL);
+    return;
   }
+  if (fd >= 0) link_take(fd, listener, kinds[listener] == 'a');
 }
 
 static void serve(int poller) {
   for (;;) {
     struct epoll_event events[EVENTS];
-    const int n = epoll_wait(poller, events, EVENTS, links_look());
+    const int front = front_look(), timed = links_look();
+    const int n = epoll_wait(poller, events, EVENTS, front < 0 || (timed >= 0 && timed < front) ? timed : front);
     for (int i = 0; i < n; i++) {
       const uint64_t tag = events[i].data.u64;
       if (tag == TAG_FRONT) front_hear();

@@ -69,9 +69,12 @@ uint32_t get32(const unsigned char *from);
 
 /* --- front.c ---------------------------------------------------------------------------------------------------- */
 
-/* Ends the program where the front has gone. */
+/* Ends the program where the front has gone. Of ends of connections the front hears with the next word, or a moment later. */
 void front_tell(enum told kind, uint32_t id, const void *body, size_t length, const void *bytes, size_t bytes_length);
 void front_number(enum told kind, uint32_t id, uint32_t number);
+void front_ended(uint32_t id);
+/* Tells of ends that have waited long enough. Returns milliseconds until others have, -1: there are none. */
+int front_look(void);
 /* Gives the front a connection. The descriptor stays the caller's. */
 void front_hand(uint32_t id, uint32_t listener, int fd);
 /* Takes what the front has said. */
@@ -94,6 +97,7 @@ enum state {
 };
 /* From one end to the other: 0 is out, 1 in. */
 struct flow {
+  bool heard; /* something came while nothing was read: no event tells of it again */
   bool ending; /* an end was seen: read until it is there */
   bool ended, shut;
   uint32_t at, length; /* what waits in the link's store for this direction */
@@ -101,6 +105,8 @@ struct flow {
 struct link {
   enum state state;
   uint32_t generation, listener;
+  bool at_once;   /* asked about before the program has said anything */
+  uint32_t seen;  /* bytes of what it said that were there when the front was asked */
   bool is_shown; /* HELLO: the front is looking */
   uint32_t needs; /* HELLO: bytes that the front wants to see */
   int64_t until;  /* timed states: milliseconds */
