@@ -1,9 +1,11 @@
 // The real Codex client inside `nd7 run`: its hooks speak for this session, its own sandbox is off, the boundary is around it.
-import { spawnSync } from 'node:child_process';
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { text } from 'node:stream/consumers';
 import { CODEX_VERSION, findCodex, until, type Entry, type World } from './claude.fixture.js';
-import { agentChains, insideWorld, runChain } from './inside.fixture.js';
+import { agentChains, allow, insideWorld, Listener, runChain } from './inside.fixture.js';
 
 const client = findCodex();
 const why =
@@ -13,10 +15,38 @@ const SCENARIOS = join(import.meta.dirname, '../fake-api/scenarios/codex.json');
 
 let world: World;
 afterEach(async () => {
+  Listener.end();
   await world.end();
 });
 
 const of = (entries: readonly Entry[], kind: string) => entries.filter((entry) => entry.kind === kind);
+
+/** The settings of a user whose model listens at a port of this machine. Answers the text. */
+function configure({ home, project }: World, port: number): string {
+  mkdirSync(join(home, '.codex'));
+  const config = [
+    'model = "gpt-5.5-codex"',
+    'model_provider = "fake"',
+    'approval_policy = "never"',
+    'sandbox_mode = "read-only"',
+    'check_for_update_on_startup = false',
+    '[analytics]\nenabled = false',
+    `[model_providers.fake]\nname = "fake"\nbase_url = "http://127.0.0.1:${port}/v1"\nwire_api = "responses"\nenv_key = "OPENAI_API_KEY"\nrequest_max_retries = 1`,
+    `[projects."${project}"]\ntrust_level = "trusted"`,
+  ].join('\n');
+  writeFileSync(join(home, '.codex/config.toml'), config);
+  return config;
+}
+
+/** Not at once: a listener of this process may be asked meanwhile. */
+async function run(path: string, prompt: string): Promise<{ status: number | null; stdout: string; stderr: string }> {
+  const [program = '', ...words] = [...world.before, path, 'exec', '--json', prompt];
+  const env = world.environment({ OPENAI_API_KEY: 'sk-dummy-loopback-only' });
+  const child = spawn(program, words, { cwd: world.project, env, stdio: ['ignore', 'pipe', 'pipe'], timeout: 50_000 });
+  const ended = once(child, 'close') as Promise<[number | null]>;
+  const [stdout, stderr, [status]] = await Promise.all([text(child.stdout), text(child.stderr), ended]);
+  return { status, stdout, stderr };
+}
 
 withClient(`Codex ${CODEX_VERSION} inside nd7 run${why === undefined ? '' : ` (${why})`}`, () => {
   it('exec: recorded from start to end, works without its own sandbox, and stays inside', async () => {
@@ -27,24 +57,9 @@ withClient(`Codex ${CODEX_VERSION} inside nd7 run${why === undefined ? '' : ` ($
     const scenarios = JSON.parse(readFileSync(SCENARIOS, 'utf8')) as Record<string, unknown>;
     const path = 'path' in client ? client.path : '';
     world = await insideWorld(path, { ...scenarios, probe: { steps: [{ calls: [probe] }, { text: 'Done.' }] } });
-    mkdirSync(join(world.home, '.codex'));
-    const config = [
-      'model = "gpt-5.5-codex"',
-      'model_provider = "fake"',
-      'approval_policy = "never"',
-      'sandbox_mode = "read-only"',
-      'check_for_update_on_startup = false',
-      '[analytics]\nenabled = false',
-      `[model_providers.fake]\nname = "fake"\nbase_url = "http://127.0.0.1:${world.port}/v1"\nwire_api = "responses"\nenv_key = "OPENAI_API_KEY"\nrequest_max_retries = 1`,
-      `[projects."${world.project}"]\ntrust_level = "trusted"`,
-    ].join('\n');
-    writeFileSync(join(world.home, '.codex/config.toml'), config);
-    const exec = (prompt: string) => {
-      const [program = '', ...words] = [...world.before, path, 'exec', '--json', prompt];
-      const env = world.environment({ OPENAI_API_KEY: 'sk-dummy-loopback-only' });
-      return spawnSync(program, words, { cwd: world.project, env, encoding: 'utf8', input: '' });
-    };
-    const ran = exec('[[scenario:basic]] go');
+    const config = configure(world, world.port);
+    const exec = (prompt: string) => run(path, prompt);
+    const ran = await exec('[[scenario:basic]] go');
     expect([ran.status, ran.stderr.match(/^nd7:.*$/gm)]).toEqual([0, null]);
     expect(readFileSync(join(world.project, 'src/a.txt'), 'utf8')).toBe('one\nTWO\nthree\n');
     const [session = ''] = agentChains(world);
@@ -59,13 +74,51 @@ withClient(`Codex ${CODEX_VERSION} inside nd7 run${why === undefined ? '' : ` ($
       'Stop',
       'SessionEnd',
     ]);
-    const run = runChain(world);
-    expect(of(entries, 'session.confined')).toMatchObject([{ data: { run: run.session } }]);
-    expect(of(run.entries, 'session.joined')).toMatchObject([{ data: { session, agent: 'codex' } }]);
-    for (const chain of [session, run.session]) expect(world.verdict(chain)).toMatchObject({ verdict: 'intact' });
+    const chain = runChain(world);
+    expect(of(entries, 'session.confined')).toMatchObject([{ data: { run: chain.session } }]);
+    expect(of(chain.entries, 'session.joined')).toMatchObject([{ data: { session, agent: 'codex' } }]);
+    for (const one of [session, chain.session]) expect(world.verdict(one)).toMatchObject({ verdict: 'intact' });
 
-    expect(exec('[[scenario:probe]] go').stdout).toMatch(/id_ed25519: (No such file|Permission denied)/);
+    expect((await exec('[[scenario:probe]] go')).stdout).toMatch(/id_ed25519: (No such file|Permission denied)/);
     expect([existsSync(join(world.home, 'made')), existsSync(join(world.project, 'made'))]).toEqual([false, true]);
     expect(readFileSync(join(world.home, '.codex/config.toml'), 'utf8')).toBe(config);
+  });
+
+  it('exec: its commands are run by the broker, each tied to its call, and the model is told what the boundary refused', async () => {
+    const command = (cmd: string) => ({ tool: 'exec_command', input: { cmd } });
+    const steps = [
+      { calls: [command('echo one; cat /proc/$PPID/comm; echo $0; exit 3')] },
+      { calls: [command('echo x > ~/made')] },
+      { calls: [command('sleep 0.3; echo two > two; kill -9 $$')] },
+      { text: 'Done.' },
+    ];
+    const path = 'path' in client ? client.path : '';
+    world = await insideWorld(path, { broker: { steps } });
+    const listener = await Listener.before(world.port);
+    allow(world, listener.port);
+    configure(world, listener.port);
+    const ran = await run(path, '[[scenario:broker]] go');
+    expect([ran.status, ran.stderr.match(/^nd7:.*$/gm)]).toEqual([0, null]);
+    const { session, entries } = runChain(world);
+    const effects = entries.filter(({ source }) => source === 'effect:exec-broker');
+    const begun = effects.filter(({ kind }) => kind === 'exec');
+    const ended = effects.filter(({ kind }) => kind === 'exec.end');
+    const call = expect.stringMatching(/^call_/) as string;
+    expect(begun.map(({ data }) => [data['how'], data['tied'], data['tool_use_id']])).toEqual(
+      Array(3).fill(['broker', 'text', call]),
+    );
+    expect(ended.map(({ data }) => [data['code'], data['signal']])).toEqual([
+      [3, null],
+      [expect.any(Number), null],
+      [null, 9],
+    ]);
+    expect(entries.filter(({ kind }) => kind === 'alarm')).toEqual([]);
+    expect(readFileSync(join(world.project, 'two'), 'utf8')).toBe('two\n');
+    // The keeper is the parent, and the shell is the user's own.
+    const last = listener.bodies.at(-1) ?? '';
+    expect(last).toMatch(/one\\n[^"]*nd7-launch/);
+    expect(last).toMatch(/"role":"developer"[^}]*nd7: this call met the boundary of the session/);
+    expect(last).toContain(`/run/nd7/nd7 ask write ${join(world.home, 'made')} --reason`);
+    expect(world.verdict(session)).toMatchObject({ verdict: 'intact' });
   });
 });

@@ -3,6 +3,7 @@ import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { CLAUDE_EVENTS } from '@nd7/hooks';
 import { removeThrowAways, throwAway } from '../testing/recorder.fixture.js';
+import { codexShell } from './attach-codex.js';
 import { attach } from './attach.js';
 import { readManaged } from './attach-managed.js';
 
@@ -136,5 +137,28 @@ describe('an administrator’s settings', () => {
       isAttached: false,
       sandbox: join(base, 'etc/managed-settings.d/20-b.json'),
     });
+  });
+});
+
+describe('the shell of Codex', () => {
+  const root = 'root:x:0:0:root:/root:/bin/bash';
+  const ada = 'ada:x:1000:1000:Ada,,,:/home/ada:/bin/bash';
+  it('is the one of its user’s entry, in whose place the stub stands, and nothing else of the file changes', () => {
+    const passwd = `${root}\n${ada}\nbob:x:1001:1001::/home/bob:/bin/bash\n`;
+    expect(codexShell(passwd, 1000)).toEqual({
+      path: '/bin/bash',
+      passwd: passwd.replace(ada, ada.replace('/bin/bash', '/run/nd7/bash')),
+    });
+  });
+
+  it.each([
+    ['an entry that is not there', root],
+    ['a shell that there is no stub for', ada.replace('/bin/bash', '/usr/bin/fish')],
+    ['one that is not there', ada.replace('/bin/bash', '/nowhere/bash')],
+    ['none', ada.replace('/bin/bash', '')],
+    ['an entry that is cut short', ada.replace(':/bin/bash', '')],
+    ['no file', ''],
+  ])('is not stood for with %s', (_, passwd) => {
+    expect(codexShell(passwd, 1000)).toBeUndefined();
   });
 });

@@ -5,7 +5,7 @@ import { CliError } from '../cli/io.js';
 import { plannedCommand } from '../recorder/hook-command.js';
 import { silencedBy } from '../recorder/settings-watch.js';
 import type { AgentName, FoundAgent } from './attach-agent.js';
-import { codexArguments } from './attach-codex.js';
+import { codexArguments, codexShell, PASSWD } from './attach-codex.js';
 import { readManaged } from './attach-managed.js';
 import { DOOR } from './door.js';
 import { findShell, shellVariables } from './shell.js';
@@ -16,6 +16,8 @@ export interface Attachment {
   argv: readonly string[];
   /** The shell with which it runs commands, where these are brokered: undefined where they are not. */
   shell: string | undefined;
+  /** The password file as the agent is to see it, where it takes its shell from there. */
+  passwd?: string;
   /** To be laid beside the door's socket, by name. */
   files: Readonly<Record<string, string>>;
   /** What a person should know before the start. */
@@ -206,13 +208,23 @@ function withoutOption(options: readonly string[], name: string): string[] {
     : withoutOption(options.toSpliced(earlier.at, earlier.end - earlier.at), name);
 }
 
-function attachCodex({ argv, found, nd7Home }: AttachInput): Attachment {
+function attachCodex({ argv, found, nd7Home, isBrokered }: AttachInput): Attachment {
+  const shell = isBrokered === true ? codexShell(readPasswd()) : undefined;
   const own = codexArguments(plannedCommand(nd7Home, 'codex', 'user'));
   return {
     agent: 'codex',
     argv: [...argv.slice(0, found.at + 1), ...own, ...argv.slice(found.at + 1)],
-    shell: undefined,
+    shell: shell?.path,
+    ...(shell === undefined ? {} : { passwd: shell.passwd }),
     files: {},
     notes: [],
   };
+}
+
+function readPasswd(): string {
+  try {
+    return readFileSync(PASSWD, 'latin1');
+  } catch {
+    return '';
+  }
 }

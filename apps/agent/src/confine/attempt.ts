@@ -202,7 +202,12 @@ function prepareSession(
       ...way.broker?.variables,
       ...(door === undefined ? {} : pathInside(request, place)),
     };
-    const shows = [...(door?.showsIn(way.tier) ?? []), ...out.shows, ...(request.shows ?? [])];
+    const shows = [
+      ...(door?.showsIn(way.tier) ?? []),
+      ...out.shows,
+      ...(way.broker?.shows ?? []),
+      ...(request.shows ?? []),
+    ];
     const { listeners, routes, resolvesNames } = out;
     const connects = way.tier === 'T1' && request.ruleset.network.listen.length > 0;
     const own = { argv, connects, listeners, routes, resolvesNames, variables, shows, door: door?.bare };

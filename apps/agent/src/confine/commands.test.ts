@@ -135,8 +135,10 @@ describe('who decides about commands', () => {
       noted.push([kind, data, source]);
       return Promise.resolve();
     },
+    takesUnannounced = true,
   ): Commands =>
     new Commands({
+      takesUnannounced,
       record: { note },
       ...names,
       environment: {},
@@ -199,6 +201,18 @@ describe('who decides about commands', () => {
     one.hears(before('toolu_1', 'make'));
     await one.asked({ ...asked, text: Buffer.from(evaluated('make')) });
     expect(noted[0]?.[1]).toMatchObject({ tool_use_id: 'toolu_1', session: 's', tied: 'text' });
+  });
+
+  it('runs only what was announced, word for word, for an agent that gives its shell other things too', async () => {
+    const one = commands(undefined, false);
+    one.admit(process.ppid);
+    one.hears(before('call_1', 'make'));
+    const other = { ...asked, text: Buffer.from("eval 1; exec bash -c 'make'") };
+    expect(await one.asked(other)).toEqual({ verdict: 'direct' });
+    expect(noted).toEqual([]);
+    expect(await one.asked({ ...asked, text: Buffer.from('make') })).toMatchObject({ verdict: 'run' });
+    expect(noted[0]?.[1]).toMatchObject({ tool_use_id: 'call_1', tied: 'text' });
+    expect(await one.asked({ ...asked, text: Buffer.from('make') })).toEqual({ verdict: 'direct' });
   });
 
   it('runs nothing that it cannot record where that is required', async () => {

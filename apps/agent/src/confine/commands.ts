@@ -20,6 +20,8 @@ export interface CommandsInput {
   stub: string;
   /** What the agent's process was given. */
   environment: Readonly<Record<string, string>>;
+  /** Whether a text runs by the broker too that no hook has announced. */
+  takesUnannounced: boolean;
   warn(text: string): void;
   /** The policy requires a record, and one could not be written. */
   unrecorded(error: unknown): void;
@@ -76,6 +78,8 @@ export class Commands implements CommandFront {
     this.#tellLost();
     // It has gone already, or shows itself to nobody; or nobody is there to run it.
     if (caller === undefined || this.#isToldLost) return { verdict: 'direct' };
+    if (!this.input.takesUnannounced && !this.#spoken.isAnnounced(command.text.toString('utf8')))
+      return { verdict: 'direct' };
     const { shell, stub, environment } = this.input;
     const given = commandEnvironment(caller.environment, environment, { stub, shell });
     try {

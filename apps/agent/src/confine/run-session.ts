@@ -29,9 +29,10 @@ export async function runSession(request: RunRequest): Promise<Ended> {
     reach = outside.reach;
     door = await openDoor(request, record);
     grants = door && (await openGrants(request, record, door, outside));
-    const shell = request.attachment?.shell;
     const broker =
-      door === undefined || shell === undefined ? undefined : brokered(request.nd7Home, door, shell, request.warn);
+      door === undefined || request.attachment === undefined
+        ? undefined
+        : brokered(request.nd7Home, door, request.attachment, request.warn);
     const ended = await attemptTiers(request, launcher.path, { record, door, grants, outside }, broker);
     if (!ended.hasRun) throw failed(ended);
     await grants?.close();

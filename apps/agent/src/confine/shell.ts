@@ -45,7 +45,8 @@ export function layStub(folder: string, shell: string, shim: string): void {
 
 const nameOf = (shell: string): string => (shell.includes('zsh') ? 'zsh' : 'bash');
 
-function isRun(path: string): boolean {
+/** Whether a file can be executed. */
+export function isRun(path: string): boolean {
   try {
     accessSync(path, constants.X_OK);
     return true;

@@ -52,6 +52,12 @@ export class SpokenCommands {
     return event === 'PostToolUse' && wasWaiting ? { unseen: call } : undefined;
   }
 
+  /** Whether a shell's text is an announced command, word for word. */
+  isAnnounced(text: string): boolean {
+    const given = digestOf(text);
+    return [...this.#waiting.values()].some(({ digest }) => digest === given);
+  }
+
   /** The announced command that a shell's text is, which then has run. Of several alike the oldest. */
   match(text: string): Match | undefined {
     const all = [...this.#waiting.values()];

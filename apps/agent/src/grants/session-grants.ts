@@ -49,7 +49,7 @@ export class SessionGrants {
     const facts = factsOf();
     this.#record = record;
     this.#reach = reach;
-    this.#isAttached = living.agent === 'claude-code';
+    this.#isAttached = living.agent !== null;
     this.#book = new GrantBook({
       policies,
       ruleset,
