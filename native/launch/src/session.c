@@ -61,8 +61,7 @@ static void gone(struct session *session, bool ended) {
     bare_gone(session, ended);
     return;
   }
-  /* The supervisor ends beside what is inside, not after it. Whose call it does not answer any more is killed in this moment. */
-  if (session->observe >= 0) close(session->observe);
+  /* The supervisor ends with this process, behind it: it holds the namespaces, so that nobody waits here until they are taken apart. */
   while (waitpid(session->init, NULL, 0) < 0 && errno == EINTR) continue;
 }
 

@@ -60,6 +60,10 @@ void floor_start(void) {
   if (is_bare()) return;
   pthread_t thread;
   if (pthread_create(&thread, NULL, work, NULL) != 0) fail("observe", "thread");
+}
+
+void floor_await(void) {
+  if (is_bare()) return;
   pthread_mutex_lock(&lock);
   while (!is_ready) pthread_cond_wait(&done, &lock);
   pthread_mutex_unlock(&lock);

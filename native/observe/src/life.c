@@ -133,18 +133,20 @@ static void read_names(const struct plan *plan) {
 
 static _Noreturn void answer_calls(int life, int hand, uint32_t facts) {
   int listener[HANDED_MOST];
-  names_disk_at(observe.root, &observe.disk);
-  /* While the program's process confines itself: from its filter on it waits for this one. */
+  /* While the program's process confines itself; from its filter on it waits for this one. */
   floor_start();
-  pointers_start();
-  grants_start();
-  turns_start();
+  names_disk_at(observe.root, &observe.disk);
   if (take(hand, listener) != 1) _exit(125);
   close(hand);
   observe.listener = listener[0];
   /* Who waits for an answer gets it on the processor that gave it; older kernels do without. */
   (void)ioctl(observe.listener, _IOW('!', 4, uint64_t), 1ul);
+  /* First who answers: what the program's process tries needs none of the others. */
   start_threads();
+  pointers_start();
+  grants_start();
+  turns_start();
+  floor_await();
   channel_ready(facts);
   close(report_fd);
   report_fd = -1;

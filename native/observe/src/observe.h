@@ -273,8 +273,9 @@ void do_times(struct call *call, int dirfd, uint64_t path, uint64_t times, int f
 
 /* --- floor.c: what mounts alone do not hold ------------------------------------------------------------------------ */
 
-/* Starts the thread that has the program's own Landlock domain. */
+/* Starts the thread that has the program's own Landlock domain, and waits until it has. What it is asked for before it does afterwards. */
 void floor_start(void);
+void floor_await(void);
 /* Opens as the program could: `name` in `folder`, or what `folder` stands for when `name` is NULL. The descriptor, or -errno. */
 int floor_open(int folder, const char *name, int flags, mode_t mode, mode_t mask);
 int floor_truncate(int object, int64_t length);
