@@ -312,6 +312,13 @@ void do_remove(struct call *call, int dirfd, uint64_t path, int flags);
 bool metadata_dispatch(struct call *call);
 bool target_dispatch(struct call *call);
 bool socket_dispatch(struct call *call);
+
+/* --- bind.c ---------------------------------------------------------------------------------------------------------- */
+
+struct sockaddr_un;
+/* Binds the caller's socket, of which `fd` is a copy, by a path; an errno. */
+int bind_unix(const struct call *call, int fd, const struct sockaddr_un *address, unsigned length);
+
 /* --- known-sockets.c ------------------------------------------------------------------------------------------------ */
 
 /* A unix socket that the session has bound. Takes the descriptor over; false where there are too many. */

@@ -311,41 +311,6 @@ static void do_connect(struct call *call) {
 
 /* --- binding and listening ---------------------------------------------------------------------------------------------- */
 
-static int bind_at(const struct call *call, int fd, struct place *place) {
-  struct sockaddr_un at = {.sun_family = AF_UNIX};
-  struct stat s;
-  const struct rule rule = rule_of(place, IS_OTHER);
-  const bool writable = is_writable(place->path, place->path_length);
-  if (fstatat(place->folder, place->name, &s, AT_SYMLINK_NOFOLLOW) == 0) return EADDRINUSE;
-  if (!writable || rule.outcome >= RULE_MASK) {
-    if (writable) channel_event(call, EVENT_REFUSED, CALL_BIND, EACCES, rule.index, place->path);
-    return EACCES;
-  }
-  const int length = snprintf(at.sun_path, sizeof at.sun_path, "%s/%s", path_to(place->folder).text, place->name);
-  if (length < 0 || (size_t)length >= sizeof at.sun_path) return ENAMETOOLONG;
-  if (bind(fd, (const struct sockaddr *)&at, sizeof at) != 0) return errno;
-  const int held = openat(place->folder, place->name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
-  if (held < 0) return 0;
-  if (fstat(held, &s) == 0 && S_ISSOCK(s.st_mode)) (void)sockets_remember(held, &s);
-  else close(held);
-  return 0;
-}
-
-static int bind_unix(const struct call *call, int fd, const union address *address, socklen_t length) {
-  if (length <= offsetof(struct sockaddr_un, sun_path) || address->unix_.sun_path[0] == '\0') return EACCES;
-  struct place *place = malloc(sizeof *place);
-  if (place == NULL) return ENOMEM;
-  int error = caller_umask(call);
-  names_lock(true);
-  if (error == 0) error = place_find(call, AT_FDCWD, address->unix_.sun_path, place);
-  else place->folder = -1;
-  if (error == 0) error = !place->is_plain || place->has_slash ? EADDRINUSE : bind_at(call, fd, place);
-  place_close(place);
-  names_unlock();
-  free(place);
-  return error;
-}
-
 static int bind_loopback(int fd, union address *address, socklen_t length) {
   uint16_t *port;
   const int error = to_loopback(fd, address, length, &port);
@@ -360,7 +325,7 @@ static void do_bind(struct call *call) {
   if (error == 0) error = fetch(call, INT(0), &fd);
   if (error != 0) return call_fail(call, error);
   const int domain = domain_of(fd);
-  if (domain == AF_UNIX && address.head.sa_family == AF_UNIX) error = bind_unix(call, fd, &address, length);
+  if (domain == AF_UNIX && address.head.sa_family == AF_UNIX) error = bind_unix(call, fd, &address.unix_, length);
   else if (domain == AF_INET || domain == AF_INET6) error = bind_loopback(fd, &address, length);
   else error = EACCES;
   close(fd);
