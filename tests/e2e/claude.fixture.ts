@@ -38,8 +38,10 @@ export function findCodex(): { path: string } | { problem: string } {
   return fetched(`@openai/codex@${CODEX_VERSION}`, '@openai/codex/bin/codex.js');
 }
 
-function fetched(spec: string, file: string): { path: string } | { problem: string } {
-  const cache = clientsFolder();
+/** A file of a package that is fetched from npm where it is not there yet; or why it cannot be had. */
+export function fetched(spec: string, file: string): { path: string } | { problem: string } {
+  // A folder for each: npm removes from one what it was not asked for this time, also while another test uses it.
+  const cache = join(clientsFolder(), spec.replaceAll('/', '+'));
   const path = join(cache, 'node_modules', file);
   if (existsSync(path)) return { path };
   mkdirSync(cache, { recursive: true });
