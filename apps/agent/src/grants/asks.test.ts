@@ -131,6 +131,11 @@ describe('nd7 ask', () => {
     expect([exit, stdout.split('\n')[0]]).toEqual([0, 'denied  no rule allows a.test:8443']);
     expect(stdout).toContain('/run/nd7/nd7 ask net a.test:8443');
     expect((await one.ask(['why', './x'])).stdout).toMatch(/^allowed /);
+    // A path alone may be a program.
+    expect((await one.ask(['why', '/private/tmp/tool'])).stdout).toMatch(
+      /^allowed {2}\/private\/tmp\/tool may be written\n.*\ndenied {2}\/private\/tmp\/tool may not be run\nrule: .*\ninstead: programs in .* may be run\n$/,
+    );
+    expect((await one.ask(['why', 'write', '/private/tmp/tool'])).stdout).not.toContain('run');
     expect((await one.ask(['why', 'read', one.test.at('.ssh/id')])).stdout).toMatch(
       /^denied .*\nrule: files\.read\.deny: .*\(profile secrets\)/,
     );

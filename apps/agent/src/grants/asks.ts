@@ -10,7 +10,7 @@ import { parseAsk, USAGE, type AskLine } from './ask-line.js';
 import type { GrantBook } from './book.js';
 import { FrameFault, readWanted } from './control-frames.js';
 import { recordedWanted, type Request } from './entry.js';
-import { explainLines } from './explain.js';
+import { explainLines, whyRun } from './explain.js';
 import { asCliError, refuseHeld, ruled, smallest } from './ruling.js';
 import { questionFor, wantedText, type Wanted } from './wanted.js';
 
@@ -85,16 +85,21 @@ export class Asks {
     }
   }
 
-  #why(wanted: Wanted, { isJson }: AskLine): Answer {
+  #why(wanted: Wanted, { isJson, right }: AskLine): Answer {
     const { ruleset } = this.parts.book;
     const question = questionFor(wanted);
     if (question === undefined)
       throw new CliError(2, `"${safeLine(wanted.what)}" stands for many`, 'Name one.', 'usage');
     // What lies outside is not looked at for who is inside: the rules alone answer.
     const answer = why(ruleset, question);
-    const lines = [`${answer.outcome}  ${answer.reason}`, ...explainLines(answer, wanted)].map((line) =>
-      safeLine(line),
-    );
+    // Whoever names a path alone may mean a program there: what is written is not always run.
+    const run = right === undefined && 'path' in question ? whyRun(ruleset, question.path) : undefined;
+    const isOther = run !== undefined && answer.outcome !== 'denied';
+    const lines = [
+      `${answer.outcome}  ${answer.reason}`,
+      ...explainLines(answer, wanted),
+      ...(isOther ? [`${run.outcome}  ${run.reason}`, ...explainLines(run)] : []),
+    ].map((line) => safeLine(line));
     if (!isJson) return { exit: 0, stdout: lines.map((line) => `${line}\n`).join(''), stderr: '' };
     const { outcome, by, reason, source } = answer;
     return {

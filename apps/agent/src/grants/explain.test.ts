@@ -49,6 +49,19 @@ describe('what the model is told of refusals', () => {
     expect(text).not.toMatch(/[\u0000-\u0009\u000b-\u001f]/);
   });
 
+  it('says of a program that lies where none is run where it would be, and nothing of asking: nobody grants that', () => {
+    const test = new TestBook();
+    const refusals = new Refusals(() => test.book.ruleset);
+    for (let i = 0; i < 2; i++) refusals.output('sh: 1: /private/tmp/tool: Permission denied');
+    expect(refusals.take()).toMatch(
+      new RegExp(
+        `- the boundary does not run /private/tmp/tool\\n +rule: files\\.exec\\.deny: \\$TMP .*\\n +instead: programs in ${test.project} may be run$`,
+      ),
+    );
+    refusals.output(`sh: 1: ${test.project}/tool: Permission denied`);
+    expect(refusals.take()).toBeUndefined();
+  });
+
   it('brings the answers of a person for which nobody waited', () => {
     const test = new TestBook();
     const refusals = new Refusals(() => test.book.ruleset);

@@ -14,14 +14,14 @@ const MOST_TOLD = 5;
 /** So many different refusals are remembered, so that each is told once. */
 const MOST_KNOWN = 2_000;
 
-/** The rule, the nearest way that is open, and how to ask: behind the outcome of `why`. */
-export function explainLines({ outcome, source, instead }: Answer, wanted: Wanted): string[] {
+/** The rule, the nearest way that is open, and how to ask, where that can be granted: behind the outcome of `why`. */
+export function explainLines({ outcome, source, instead }: Answer, wanted?: Wanted): string[] {
   if (outcome !== 'denied') return source === null ? [] : [`rule: ${ruleOf(source)}`];
   const open = instead.filter(({ kind }) => kind === 'use').map(({ text }) => text);
   return [
     ...(source === null ? [] : [`rule: ${ruleOf(source)}`]),
     ...(open.length === 0 ? [] : [`instead: ${open.slice(0, 2).join('; ')}`]),
-    `to ask the person: ${ASK} ask ${wantedText(wanted)} --reason '…'`,
+    ...(wanted === undefined ? [] : [`to ask the person: ${ASK} ask ${wantedText(wanted)} --reason '…'`]),
   ];
 }
 
@@ -34,7 +34,8 @@ const HEAD =
 
 interface Told {
   text: string;
-  wanted: Wanted;
+  /** What a person could grant; undefined for what nobody does. */
+  wanted: Wanted | undefined;
   answer: Answer | undefined;
 }
 
@@ -80,6 +81,7 @@ export class Refusals {
         .map((right): Wanted => ({ right, what: path, below: false, raw: false }))
         .find((one) => this.#why(one)?.outcome === 'denied');
       if (wanted !== undefined) this.#add(`the mount view refuses to ${wanted.right} ${path}`, wanted);
+      else this.#program(path);
     }
   }
 
@@ -101,28 +103,47 @@ export class Refusals {
     return cut([...decided, ...(told.length === 0 ? [] : [HEAD, ...lines, ...rest])].join('\n'));
   }
 
+  /** What may be read and written and is not run, such as a program in the session's own temporary folder. */
+  #program(path: string): void {
+    const answer = whyRun(this.rules(), path);
+    const key = `run ${path}`;
+    if (answer === undefined || this.#isKnown(key)) return;
+    this.#waiting.push({ text: `the boundary does not run ${path}`, wanted: undefined, answer });
+  }
+
   #why(wanted: Wanted): Answer | undefined {
     const question = questionFor(wanted);
     return question && why(this.rules(), question);
   }
 
   #add(text: string, wanted: Wanted): void {
-    const key = wantedText(wanted);
-    if (this.#known.has(key)) return;
-    if (this.#known.size >= MOST_KNOWN) {
-      this.#more++;
-      return;
-    }
-    this.#known.add(key);
+    if (this.#isKnown(wantedText(wanted))) return;
     const answer = this.#why(wanted);
     // The proxy’s own reasons (a malformed request, an address) are no denial of the rules.
     this.#waiting.push({ text, wanted, answer: answer?.outcome === 'denied' ? answer : undefined });
+  }
+
+  /** Whether it was told before, or is one too many; from now on it was. */
+  #isKnown(key: string): boolean {
+    if (this.#known.has(key)) return true;
+    if (this.#known.size >= MOST_KNOWN) {
+      this.#more++;
+      return true;
+    }
+    this.#known.add(key);
+    return false;
   }
 
   /** From now on all are told again: what was granted has ended. */
   forget(): void {
     this.#known.clear();
   }
+}
+
+/** Why a path is not run; undefined where it is. */
+export function whyRun(ruleset: Ruleset, path: string): Answer | undefined {
+  const answer = why(ruleset, { about: 'exec', path });
+  return answer.outcome === 'denied' ? answer : undefined;
 }
 
 function cut(text: string): string {
