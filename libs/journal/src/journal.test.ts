@@ -1,4 +1,4 @@
-import { readFileSync, statSync, writeFileSync } from 'node:fs';
+import { readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { blake3Hex } from '@nd7/blake3';
 import { readEntry } from '@nd7/entry';
@@ -175,6 +175,48 @@ describe('appending', () => {
     expect(keyFiles(home, 's')).toEqual(['1.key']);
     expect((await expectIntact(home, 's')).entries).toBe(5);
     expect(readHead(home, 's')?.entries).toBe(5);
+  });
+
+  it('has the key of its last seal made ahead of need; one that somebody replaced meanwhile is made anew', async () => {
+    const home = freshHome();
+    for (const isReplaced of [false, true]) {
+      const session = `s${isReplaced}`;
+      let later: string[] = [];
+      const disk: Disk = { ...realDisk, fsyncLater: (path) => (later.push(path), realDisk.fsyncLater(path)) };
+      const journal = await openSession(home, session, { disk });
+      await journal.ready();
+      expect(keyFiles(home, session)).toEqual(['0.key', '1.key']);
+      expect(later).toHaveLength(3);
+      if (isReplaced) {
+        const path = join(home.sessionKeys(session), '1.key');
+        const bytes = readFileSync(path);
+        rmSync(path);
+        writeFileSync(path, bytes, { mode: 0o600 });
+      }
+      later = [];
+      await journal.end([draft()]);
+      expect(later).toHaveLength(isReplaced ? 3 : 0);
+      await journal.close();
+      await expectIntact(home, session);
+      // The key that the seal names is the one on the disk.
+      const again = await openSession(home, session);
+      await again.append([draft()]);
+      await again.close({ seal: true });
+      await expectIntact(home, session);
+    }
+  });
+
+  it('is taken up again where it was killed with the key of its next seal made', async () => {
+    const home = freshHome();
+    const journal = await openSession(home, 's');
+    await journal.append([draft()], { sync: true });
+    await journal.ready();
+    // Its process is gone: nothing of it is closed.
+    const again = await openSession(home, 's');
+    expect(keyFiles(home, 's')).toEqual(['0.key']);
+    await again.append([draft()]);
+    await again.close({ seal: true });
+    await expectIntact(home, 's');
   });
 
   it('never resolves a sync before the entries appended until then are on the disk', async () => {

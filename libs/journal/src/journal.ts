@@ -35,7 +35,9 @@ export interface JournalParts {
 }
 
 type Operation =
-  { kind: 'append'; drafts: readonly JournalDraft[]; amend?: Amend } | { kind: 'seal'; isLast?: boolean };
+  | { kind: 'append'; drafts: readonly JournalDraft[]; amend?: Amend }
+  | { kind: 'seal'; isLast?: boolean }
+  | { kind: 'ready' };
 
 /** Changes drafts once nobody else can append any more: what it reads of the log then is what they will follow. Their blobs stay as they are. */
 type Amend = (drafts: readonly JournalDraft[]) => readonly JournalDraft[];
@@ -156,6 +158,11 @@ export class Journal {
     await this.#tidy(true);
     if (!sealed) throw new TypeError('a seal appends one entry');
     return { entries: sealed.seq + 1, hash: sealed.hash };
+  }
+
+  /** Makes the key of the next seal ahead of need, while nobody waits: that seal then costs a signature. A crash leaves a key that no seal names. */
+  async ready(): Promise<void> {
+    await this.#enqueue({ kind: 'ready' });
   }
 
   /**
@@ -290,14 +297,19 @@ export class Journal {
       const { drafts, amend = (same) => same } = operation;
       return amend(drafts).map((draft) => this.#log.add(batch, draft));
     }
+    if (operation.kind === 'ready') {
+      this.#alsoSync(this.#log.readyKey());
+      return [];
+    }
     const { sealedTo, entries, head } = batch.place;
     if (sealedTo !== null && sealedTo === entries - 1) return [{ seq: sealedTo, hash: head }];
     const sealed = this.#log.addSeal(batch, { sync: operation.isLast !== true });
-    if (operation.isLast === true) this.#alsoSync(this.#log.keyPaths(batch.place.key));
+    this.#alsoSync(batch.unsynced.splice(0));
     return [sealed];
   }
 
   #alsoSync(paths: readonly string[]): void {
+    if (paths.length === 0) return;
     this.#besides = Promise.all([this.#besides, ...paths.map((path) => this.#disk.fsyncLater(path))]);
     this.#besides.catch(() => undefined); // The sync that waits for it tells of it.
   }

@@ -118,6 +118,11 @@ export class SessionKeys {
     return [this.#path(index), this.#folder, dirname(this.#folder)];
   }
 
+  /** Changes with the file of key number `index`; undefined where there is none. */
+  factsOf(index: number): string | undefined {
+    return factsOf(this.#path(index));
+  }
+
   destroy(index: number): void {
     destroyKeyFile(this.#path(index));
   }

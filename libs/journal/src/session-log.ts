@@ -35,6 +35,8 @@ export interface Batch {
   lines: Uint8Array[];
   /** Keys that seals of this batch retire. */
   retired: Retired[];
+  /** Files and folders of keys that were made for it and not synced. */
+  unsynced: string[];
 }
 
 /** A key to destroy once the log is durable up to `bytes`, where the seal that retires it ends. */
@@ -56,6 +58,7 @@ export class SessionLog {
   readonly fd: number;
   readonly #parts: LogParts;
   #key: SessionKey | undefined;
+  #ready: { key: SessionKey; facts: string | undefined } | undefined;
   /** One user of the lock at a time in this process: the kernel gives it twice to the same open file. */
   #turn: Promise<unknown> = Promise.resolve();
 
@@ -148,7 +151,7 @@ export class SessionLog {
   }
 
   batch(): Batch {
-    return { place: this.place, lines: [], retired: [] };
+    return { place: this.place, lines: [], retired: [], unsynced: [] };
   }
 
   /** Adds an entry to a batch, before it a seal where one is due. Throws EntryError for a draft that breaks the grammar; the batch is as before then. */
@@ -167,12 +170,16 @@ export class SessionLog {
     return first;
   }
 
-  /** Adds a seal: makes the next key, stores it, signs by the present one. Without `sync` the key's paths are the caller's to sync: `keyPaths`. */
+  /** Adds a seal: makes the next key, stores it, signs by the present one. Without `sync` what leads to it is the caller's to sync: `batch.unsynced`. */
   addSeal(batch: Batch, options: { sync?: boolean } = {}): Appended {
     const { session, disk, clock } = this.#parts;
     const { entries, head } = batch.place;
     const present = this.keyOf(batch.place.key);
-    const next = this.keys.create(present.index + 1, options);
+    let next = this.#takeReady(present.index + 1);
+    if (next === undefined) {
+      next = this.keys.create(present.index + 1, options);
+      if (options.sync === false) batch.unsynced.push(...this.keys.pathsOf(next.index));
+    }
     disk.step('next-key-made');
     const sig = toHex(present.pair.sign(sealMessage(session, entries, head, next.pair.publicKey)));
     const sealed = this.#push(batch, this.#own('seal', { next: next.pair.publicKey, sig }), next.pair.publicKey);
@@ -194,9 +201,20 @@ export class SessionLog {
     return { seq: place.entries, hash };
   }
 
-  /** The files and folders that have to be synced for a key to last. Throws JournalError `key-lost`. */
-  keyPaths(publicKey: string | null): string[] {
-    return this.keys.pathsOf(this.keyOf(publicKey).index);
+  /** Makes the key that the next seal names, where nothing waits for it. Answers with what has to be synced for it to last. Throws JournalError `key-lost`. */
+  readyKey(): string[] {
+    const { index } = this.keyOf(this.place.key);
+    const key = this.keys.create(index + 1, { sync: false });
+    this.#ready = { key, facts: this.keys.factsOf(key.index) };
+    return this.keys.pathsOf(key.index);
+  }
+
+  /** Others may have sealed meanwhile, and made a key of their own in its place. */
+  #takeReady(index: number): SessionKey | undefined {
+    const ready = this.#ready;
+    this.#ready = undefined;
+    if (ready?.key.index !== index || ready.facts === undefined) return undefined;
+    return ready.facts === this.keys.factsOf(index) ? ready.key : undefined;
   }
 
   /** The signing key with this public half. Throws JournalError `key-lost`. */

@@ -130,6 +130,7 @@ export async function attempt(
     ingress.reach(session.connect);
     try {
       const start = await session.started;
+      if (start !== undefined) record.ready();
       const ended = await session.ended;
       await mediation.finish();
       await commands?.over();

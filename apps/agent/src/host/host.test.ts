@@ -5,7 +5,7 @@ import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, wri
 import { connect, createServer, type AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { frontIn } from '../testing/front.fixture.js';
-import { removeThrowAways, throwAway } from '../testing/recorder.fixture.js';
+import { BIN, removeThrowAways, throwAway } from '../testing/recorder.fixture.js';
 
 let user: string;
 let home: string;
@@ -168,6 +168,34 @@ it('a host that is killed ends its session, and the front says so', async () => 
   await until(() => named('nd7-test-host').length === 0, 'the end of all that was inside');
   expect(run(['--', 'sh', '-c', 'exit 9']).status).toBe(9);
 });
+
+it('a host that is killed at any moment leaves records that check out, each with an end', async () => {
+  for (const after of [4, 8, 12, 16, 20, 25, 30, 40, 60]) {
+    expect(run(['--', 'true']).status).toBe(0);
+    const child = spawn(front, ['run', '--', 'sh', '-c', 'exit 7'], {
+      cwd: project,
+      env: environment(),
+      stdio: 'ignore',
+    });
+    const ended = once(child, 'exit');
+    await new Promise((done) => setTimeout(done, after));
+    for (const pid of hosts()) process.kill(pid, 'SIGKILL');
+    // Killed before it was asked: another one served. Killed in its midst: the front says so. Killed behind it: nobody noticed.
+    expect([1, 7]).toContain((await ended)[0]);
+  }
+  expect(run(['--', 'true']).status).toBe(0);
+  const logs = readdirSync(join(home, 'sessions')).map((name) => {
+    const path = join(home, 'sessions', name, 'log.jsonl');
+    return existsSync(path) ? readFileSync(path, 'utf8') : '';
+  });
+  const lacking = logs.filter((log) => log.includes('"enforcement"') && !log.includes('"session.end"'));
+  expect(lacking).toEqual([]);
+  const said = spawnSync(process.execPath, [BIN, 'verify', '--all', '--json'], {
+    encoding: 'utf8',
+    env: environment(),
+  });
+  expect([said.status, said.stderr]).toEqual([0, '']);
+}, 120_000);
 
 it('a launcher that is killed ends its session as it does without a host', async () => {
   const { child } = await waiting('nd7-test-launcher');

@@ -18,6 +18,9 @@ const TURN_MS = 5_000;
 const REQUEST_MS = 5_000;
 const ATTEMPTS = 6;
 const CHANNELS = 4;
+const BUILD = ['../main.js', '../.tsbuildinfo', '../bundle/made-of.json'].map((name) =>
+  fileURLToPath(new URL(name, import.meta.url)),
+);
 const KEEP_CODE = Symbol.for('nd7.keep-code');
 /** Node reads these at its start: a front that has others needs a Node of its own. */
 const AT_START = ['NODE_EXTRA_CA_CERTS', 'SSL_CERT_FILE', 'SSL_CERT_DIR'] as const;
@@ -163,8 +166,7 @@ function setEnvironment(environment: NodeJS.ProcessEnv): void {
 
 /** Changes when nd7 is built: a host of the old one keeps no more sessions. */
 function buildOf(): string {
-  return ['../main.js', '../.tsbuildinfo', '../bundle/made-of.json']
-    .map((name) => statSync(fileURLToPath(new URL(name, import.meta.url)), { throwIfNoEntry: false }))
+  return BUILD.map((path) => statSync(path, { throwIfNoEntry: false }))
     .map((found) => `${found?.ino ?? 0} ${found?.mtimeMs ?? 0} ${found?.size ?? 0}`)
     .join();
 }

@@ -1,4 +1,4 @@
-import { chmodSync, copyFileSync, existsSync, mkdirSync, readFileSync, renameSync, rmSync } from 'node:fs';
+import { chmodSync, copyFileSync, mkdirSync, readFileSync, renameSync, rmSync, statSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { findNative, type NativeProgram } from '@nd7/kernel';
 
@@ -13,7 +13,7 @@ export async function installNative(
 ): Promise<{ path: string } | { problem: string }> {
   const built = await findNative(program);
   if ('problem' in built) return built;
-  if (existsSync(path) && readFileSync(path).equals(readFileSync(built.path))) return { path };
+  if (isSame(path, built.path)) return { path };
   mkdirSync(dirname(path), { recursive: true, mode });
   const temporary = `${path}.${process.pid}`;
   try {
@@ -24,4 +24,19 @@ export async function installNative(
     rmSync(temporary, { force: true });
   }
   return { path };
+}
+
+/** Pairs of files that were compared and held the same, by what changes with either. */
+const same = new Map<string, string>();
+
+function isSame(path: string, built: string): boolean {
+  const [one, other] = [path, built].map((file) => statSync(file, { bigint: true, throwIfNoEntry: false }));
+  if (one === undefined || other === undefined) return false;
+  const facts = [one, other]
+    .flatMap(({ dev, ino, size, mtimeNs, ctimeNs }) => [dev, ino, size, mtimeNs, ctimeNs])
+    .join();
+  if (same.get(path) === facts) return true;
+  const holds = readFileSync(path).equals(readFileSync(built));
+  if (holds) same.set(path, facts);
+  return holds;
 }
