@@ -9,7 +9,7 @@
  * Called by `journal` (locks), the recorder (peers, processes, its socket), the CLI, and whoever makes a folder that a person has named.
  */
 export { tryLock, unlock } from './lock.js';
-export { peerOf, peerOfSocket, type Peer } from './peer.js';
+export { introducedTo, peerOf, peerOfSocket, type Peer } from './peer.js';
 export { receiveDescriptors, type Received } from './rights.js';
 export { isAlive, parseStat, processFacts, type ProcessFacts } from './process.js';
 export { socketAddress, type SocketAddress } from './address.js';

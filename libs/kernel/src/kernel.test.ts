@@ -21,6 +21,7 @@ import {
   KernelError,
   makeFolders,
   parseStat,
+  introducedTo,
   peerOf,
   peerOfSocket,
   processFacts,
@@ -111,6 +112,28 @@ describe('peers', () => {
     client.destroy();
     accepted.destroy();
     expect(() => peerOfSocket(accepted)).toThrow(KernelError);
+  });
+
+  // Node gives no client a name: Python does, as the supervisor of a session.
+  it('say for whom they have connected, where their socket has the name for it', async () => {
+    const at = join(folder, 's');
+    const accepted = new Promise<Socket>((resolve) => (server = createServer(resolve)));
+    await new Promise<void>((done) => server?.listen(at, done));
+    const names = ['nd7-caller-0000004711-00000000000000ff', 'nd7-caller-0000004711-00000000000000fg', ''];
+    const said = [];
+    for (const name of names) {
+      const next = new Promise<Socket>((resolve) => server?.once('connection', resolve));
+      const script = `import socket,sys;s=socket.socket(socket.AF_UNIX);n=sys.argv[2];n and s.bind('\\0'+n);s.connect(sys.argv[1]);s.recv(1)`;
+      const child = spawn('python3', ['-c', script, at, name], { stdio: 'ignore' });
+      const socket = await next;
+      said.push(introducedTo(socket));
+      socket.destroy();
+      await new Promise((done) => child.once('close', done));
+    }
+    (await accepted).destroy();
+    expect(said).toEqual(
+      process.platform === 'linux' ? [4711, undefined, undefined] : [undefined, undefined, undefined],
+    );
   });
 
   it('are refused on anything else', async () => {

@@ -9,7 +9,7 @@ export interface Peer {
   gid: number;
 }
 
-const LINUX = { SOL_SOCKET: 1, SO_PEERCRED: 17 };
+const LINUX = { SOL_SOCKET: 1, SO_PEERCRED: 17, SO_PEERNAME: 28 };
 // <sys/un.h> and <sys/ucred.h> of macOS. Written from the headers; nobody has run it there yet.
 const DARWIN = { SOL_LOCAL: 0, LOCAL_PEERCRED: 1, LOCAL_PEERPID: 2 };
 
@@ -36,9 +36,34 @@ export function peerOf(fd: number): Peer {
  * moves it makes this throw `no-peer`, and a caller that must know its peer then refuses.
  */
 export function peerOfSocket(socket: Socket): Peer {
-  const fd = (socket as unknown as { _handle?: { fd?: number } | null })._handle?.fd;
-  if (typeof fd !== 'number' || fd < 0) throw new KernelError('no-peer', 'this socket has no descriptor: it is closed');
+  const fd = descriptorOf(socket);
+  if (fd === undefined) throw new KernelError('no-peer', 'this socket has no descriptor: it is closed');
   return peerOf(fd);
+}
+
+/** What the supervisor of a confined session binds a socket to before it connects it to nd7's own: `INTRODUCTION` of `native/observe/src/observe.h`. */
+const INTRODUCTION = /^nd7-caller-(\d{10})-[0-9a-f]{16}$/;
+const INTRODUCTION_BYTES = 2 + 1 + 38;
+
+/**
+ * The process for which a supervisor has connected this socket, by the name of its other end; undefined where it has no such name. Anybody can give a
+ * socket a name: it is worth something where `peerOfSocket` names a supervisor that is known. Linux only.
+ */
+export function introducedTo(socket: Socket): number | undefined {
+  const fd = descriptorOf(socket);
+  if (process.platform !== 'linux' || fd === undefined) return undefined;
+  try {
+    const name = option(fd, LINUX.SOL_SOCKET, LINUX.SO_PEERNAME, INTRODUCTION_BYTES); // sa_family_t, NUL, the name
+    const said = INTRODUCTION.exec(Buffer.from(name.buffer, 3).toString('latin1'));
+    return name.getUint8(2) === 0 && said !== null ? Number(said[1]) : undefined;
+  } catch {
+    return undefined; // It has no name, or a shorter one.
+  }
+}
+
+function descriptorOf(socket: Socket): number | undefined {
+  const fd = (socket as unknown as { _handle?: { fd?: number } | null })._handle?.fd;
+  return typeof fd === 'number' && fd >= 0 ? fd : undefined;
 }
 
 function option(fd: number, level: number, name: number, size: number): DataView {

@@ -364,6 +364,7 @@ static void welcome(void) {
   struct ucred who;
   socklen_t size = sizeof who;
   if (getsockopt(stub, SOL_SOCKET, SO_PEERCRED, &who, &size) != 0) who.pid = 0;
+  who.pid = introduced(stub, who.pid);
   struct run *run = runs;
   while (run < runs + RUNS_MAX && run->state != FREE) run++;
   if (run == runs + RUNS_MAX) {

@@ -44,6 +44,11 @@ static bool facts_of(int proc, pid_t pid, struct process *process) {
   return end != NULL && sscanf(end + 1, " %c %d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d %*d %llu", &process->state, &process->parent, &process->start) == 3;
 }
 
+pid_t parent_of(int proc, pid_t pid) {
+  struct process process;
+  return facts_of(proc, pid, &process) ? process.parent : 0;
+}
+
 bool is_descendant(int proc, pid_t pid, pid_t first) {
   struct process process;
   for (int hops = 0; pid > 1 && hops < ABOVE_MAX; hops++) {

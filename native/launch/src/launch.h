@@ -218,6 +218,13 @@ void bare_gone(const struct session *session, bool ended);
 void descendants_end(pid_t spared);
 /* Whether a process is `first` or stands below it. */
 bool is_descendant(int proc, pid_t pid, pid_t first);
+/* 0: there is no such process. */
+pid_t parent_of(int proc, pid_t pid);
+
+/* --- introduced.c: in a child of the launcher -------------------------------------------------------------- */
+
+/* For whom the peer of a unix socket has connected it: itself, or whom the session's supervisor says. */
+pid_t introduced(int connection, pid_t peer);
 
 /* --- agent.c ------------------------------------------------------------------------------------------------ */
 

@@ -84,6 +84,8 @@ static void dispatch(struct call *call) {
     case SYS_fchmodat: do_mode(call, INT(0), a[1], MODE(2)); return;
     case SYS_utimensat: do_times(call, INT(0), a[1], a[2], INT(3)); return;
     case SYS_unlinkat: do_unlink(call, INT(0), a[1], INT(2)); return;
+    case SYS_connect: do_connect(call); return;
+    case SYS_bind: do_bind(call); return;
     case SYS_umask:
       /* A number in a register: it cannot change under the kernel. */
       caller_umask_changes(call, MODE(0));

@@ -111,6 +111,17 @@ void grant_apply(struct place *place, int object) {
   if (grant != NULL && stand_in(place, object, grant->length == place->path_length, false)) place->grant = grant->id;
 }
 
+bool grants_socket(const struct stat *s) {
+  bool found = false;
+  names_lock(false);
+  for (size_t i = 0; i < count && !found; i++) {
+    struct stat own;
+    found = grants[i].what == GRANT_SOCKET && grants[i].source >= 0 && fstat(grants[i].source, &own) == 0 && own.st_dev == s->st_dev && own.st_ino == s->st_ino;
+  }
+  names_unlock();
+  return found;
+}
+
 bool grant_reaches(int folder) {
   char path[PATH_MAX];
   size_t length;

@@ -267,8 +267,7 @@ static bool take(struct call *call) {
     case SYS_connect:
     case SYS_bind:
       see_address(call, a[1], a[2], call->number == SYS_bind ? LEARNED_BIND : LEARNED_DIAL);
-      call_continue(call);
-      return true;
+      return false;
     default: break;
   }
   bool known = false, performed = false;

@@ -168,7 +168,7 @@ _Noreturn void observe_run(const struct plan *plan, int life, int hand) {
   const size_t count = take(hand, handed);
   if (count < HANDED_MOST - 1) _exit(125);
   enter(handed, count);
-  answer_calls(life, hand, FACT_MASKS);
+  answer_calls(life, hand, FACT_MASKS | FACT_SOCKETS);
 }
 
 _Noreturn void observe_bare(const struct plan *plan, int life, int hand, pid_t first) {

@@ -252,6 +252,8 @@ bool grant_reaches(int folder);
 bool grant_object(const struct place *place, int *object);
 /* The folder of the disk outside in place of one that the session may write to anyway, so that both ends of a call are on one mount. */
 void grant_align(struct place *place);
+/* Whether a socket was granted by its name. */
+bool grants_socket(const struct stat *s);
 /* What of the table is lifted at a place with a grant. */
 void grant_lift(const struct place *place, const struct names_answer *answer, enum rule_kind kind, struct rule *rule);
 
@@ -270,6 +272,14 @@ void do_rename(struct call *call, int from_dirfd, uint64_t from, int to_dirfd, u
 void do_unlink(struct call *call, int dirfd, uint64_t path, int flags);
 void do_mode(struct call *call, int dirfd, uint64_t path, mode_t mode);
 void do_times(struct call *call, int dirfd, uint64_t path, uint64_t times, int flags);
+
+/* --- reach.c: sockets, where the session has a network of its own --------------------------------------------------- */
+
+void do_connect(struct call *call);
+void do_bind(struct call *call);
+/* The name, behind its first NUL, of a socket that is connected to nd7's own: the caller's process, and a number that no other has. */
+#define INTRODUCTION "nd7-caller-%010d-%016llx"
+#define INTRODUCTION_READ "nd7-caller-%10d-"
 
 /* --- floor.c: what mounts alone do not hold ------------------------------------------------------------------------ */
 

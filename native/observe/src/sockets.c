@@ -1,67 +1,19 @@
 /* Connecting, binding and listening, where no network namespace bounds them: done on a copy of the caller's socket, with an address that was read once. */
 #define _GNU_SOURCE
-#include "observe.h"
+#include "sockets.h"
 
-#include "kernel.h"
 #include "launch.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <netinet/in.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
 #include <sys/syscall.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #define INT(index) ((int)(uint32_t)call->args[index])
-#define ADDRESS_MAX 128u
-
-union address {
-  struct sockaddr head;
-  struct sockaddr_in v4;
-  struct sockaddr_in6 v6;
-  struct sockaddr_un unix_;
-  unsigned char bytes[ADDRESS_MAX + 1];
-};
-
-/* --- the caller's socket --------------------------------------------------------------------------------------------- */
-
-static int fetch(const struct call *call, int number, int *fd) {
-  pid_t process, thread;
-  int error = caller_numbers(call, &process, &thread);
-  if (error != 0) return error;
-  const int pidfd = (int)syscall(NR_PIDFD_OPEN, process, 0);
-  if (pidfd < 0) return ESRCH;
-  rights_raise(RIGHT_READ_CALLER);
-  *fd = (int)syscall(NR_PIDFD_GETFD, pidfd, number, 0);
-  error = *fd < 0 ? errno : 0;
-  rights_lower();
-  close(pidfd);
-  if (error == 0 && !call_waits(call)) {
-    close(*fd);
-    return ESRCH;
-  }
-  return error == EPERM ? EACCES : error;
-}
-
-static int read_address(const struct call *call, union address *address, socklen_t *length) {
-  const uint64_t size = call->args[2] & 0xffffffffu;
-  if (size < sizeof address->head.sa_family || size > ADDRESS_MAX) return EINVAL;
-  memset(address, 0, sizeof *address);
-  *length = (socklen_t)size;
-  return caller_bytes(call, call->args[1], address->bytes, (size_t)size);
-}
-
-static int domain_of(int fd) {
-  int domain = -1;
-  socklen_t length = sizeof domain;
-  return getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &length) == 0 ? domain : -1;
-}
-
 /* --- the internet's families: loopback only ---------------------------------------------------------------------------- */
 
 static bool is_mapped(const struct in6_addr *a) { return IN6_IS_ADDR_V4MAPPED(a); }
@@ -172,75 +124,6 @@ static int may_connect(const struct call *call, int fd, union address *address, 
 
 /* --- connecting ------------------------------------------------------------------------------------------------------- */
 
-struct wait {
-  struct call call;
-  int fd;
-  union address address;
-  socklen_t length;
-  int object; /* what a path leads to; -1 */
-};
-
-#define WAITS_MAX 256
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static int waits;
-
-static void connect_now(struct wait *w) {
-  if (w->object >= 0) {
-    /* Its number below this thread's working folder is a path of it. */
-    memset(&w->address, 0, sizeof w->address);
-    w->address.unix_.sun_family = AF_UNIX;
-    snprintf(w->address.unix_.sun_path, sizeof w->address.unix_.sun_path, "%s", path_to(w->object).text);
-    w->length = sizeof w->address.unix_;
-  }
-  const int error = connect(w->fd, &w->address.head, w->length) == 0 ? 0 : errno;
-  call_fail(&w->call, error);
-  close(w->fd);
-  if (w->object >= 0) close(w->object);
-}
-
-static void count(int by) {
-  pthread_mutex_lock(&lock);
-  waits += by;
-  pthread_mutex_unlock(&lock);
-}
-
-static void *wait_for(void *of) {
-  struct wait *w = of;
-  if (unshare(CLONE_FS) != 0 || fchdir(observe.fds) != 0) _exit(125);
-  connect_now(w);
-  free(w);
-  count(-1);
-  return NULL;
-}
-
-/* A socket that waits is waited for by a thread of its own. */
-static void connect_or_wait(struct call *call, struct wait *w) {
-  pthread_t thread;
-  pthread_attr_t attributes;
-  if ((fcntl(w->fd, F_GETFL) & O_NONBLOCK) != 0) {
-    connect_now(w);
-    call->answered = true;
-    return;
-  }
-  struct wait *own = malloc(sizeof *own);
-  count(1);
-  bool started = own != NULL && waits < WAITS_MAX && pthread_attr_init(&attributes) == 0;
-  if (started) {
-    *own = *w;
-    pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
-    pthread_attr_setstacksize(&attributes, (size_t)256 << 10);
-    started = pthread_create(&thread, &attributes, wait_for, own) == 0;
-    pthread_attr_destroy(&attributes);
-  }
-  call->answered = started;
-  if (started) return;
-  count(-1);
-  free(own);
-  close(w->fd);
-  if (w->object >= 0) close(w->object);
-  call_fail(call, EAGAIN);
-}
-
 /* Whoever connects to the door gets one end of a pair, and the front the other with who it is: through a connection the kernel would name this process. */
 static int open_door(const struct call *call, int fd) {
   int ends[2];
@@ -269,7 +152,7 @@ static int open_door(const struct call *call, int fd) {
   return error;
 }
 
-static int connect_unix(struct call *call, struct wait *w) {
+static int connect_unix(struct call *call, struct dial *w) {
   struct stat s;
   bool magic, is_door = false;
   const char *path = w->address.unix_.sun_path;
@@ -292,18 +175,17 @@ static int connect_unix(struct call *call, struct wait *w) {
   return EACCES;
 }
 
-static void do_connect(struct call *call) {
-  struct wait w = {.object = -1, .fd = -1};
-  int error = read_address(call, &w.address, &w.length);
-  if (error == 0) error = fetch(call, INT(0), &w.fd);
+static void connect_bare(struct call *call) {
+  struct dial w = {.object = -1, .fd = -1};
+  int error = caller_address(call, &w.address, &w.length);
+  if (error == 0) error = caller_socket(call, INT(0), &w.fd);
   if (error != 0) return call_fail(call, error);
-  w.call = *call;
   const int domain = domain_of(w.fd);
   if (w.address.head.sa_family == AF_UNSPEC) error = domain == AF_INET || domain == AF_INET6 ? 0 : EINVAL;
   else if (domain == AF_UNIX && w.address.head.sa_family == AF_UNIX) error = connect_unix(call, &w);
   else if (domain == AF_INET || domain == AF_INET6) error = may_connect(call, w.fd, &w.address, w.length);
   else error = EAFNOSUPPORT;
-  if (error == 0 && !call->answered) return connect_or_wait(call, &w);
+  if (error == 0 && !call->answered) return dial(call, &w);
   close(w.fd);
   if (w.object >= 0) close(w.object);
   if (!call->answered) call_fail(call, error);
@@ -318,11 +200,11 @@ static int bind_loopback(int fd, union address *address, socklen_t length) {
   return bind(fd, &address->head, length) == 0 ? 0 : errno;
 }
 
-static void do_bind(struct call *call) {
+static void bind_bare(struct call *call) {
   union address address;
   socklen_t length;
-  int fd, error = read_address(call, &address, &length);
-  if (error == 0) error = fetch(call, INT(0), &fd);
+  int fd, error = caller_address(call, &address, &length);
+  if (error == 0) error = caller_socket(call, INT(0), &fd);
   if (error != 0) return call_fail(call, error);
   const int domain = domain_of(fd);
   if (domain == AF_UNIX && address.head.sa_family == AF_UNIX) error = bind_unix(call, fd, &address.unix_, length);
@@ -351,7 +233,7 @@ static int listen_inet(int fd, int domain, int backlog) {
 }
 
 static void do_listen(struct call *call) {
-  int fd, error = fetch(call, INT(0), &fd);
+  int fd, error = caller_socket(call, INT(0), &fd);
   if (error != 0) return call_fail(call, error);
   const int domain = domain_of(fd);
   if (domain == AF_INET || domain == AF_INET6) error = listen_inet(fd, domain, INT(1));
@@ -362,8 +244,8 @@ static void do_listen(struct call *call) {
 
 bool socket_dispatch(struct call *call) {
   switch (call->number) {
-    case SYS_connect: do_connect(call); return true;
-    case SYS_bind: do_bind(call); return true;
+    case SYS_connect: connect_bare(call); return true;
+    case SYS_bind: bind_bare(call); return true;
     case SYS_listen: do_listen(call); return true;
     default: return false;
   }

@@ -2,7 +2,7 @@ import { connect, type Socket } from 'node:net';
 import { chmodSync, copyFileSync, linkSync, realpathSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import type { PlanTier, Shown } from '@nd7/confine';
-import { processFacts, socketAddress, type Peer } from '@nd7/kernel';
+import { introducedTo, processFacts, socketAddress, type Peer } from '@nd7/kernel';
 import type { Ruleset } from '@nd7/policy';
 import { askRecorder, socketOf } from '../recorder/client.js';
 import { othersRun, takeDoor, type DoorFolder } from '../recorder/doors.js';
@@ -97,7 +97,8 @@ export class Door {
       const shim = 'path' in installed ? realpathSync(installed.path) : undefined;
       if (shim !== undefined) layAsk(shim, join(folder.path, ASK));
       const door = new Door(home, folder, record, recording, attachment?.agent === 'claude-code', source, shim);
-      door.#server = await listen({ folder: folder.path, name: 'hook' }, (request, peer, gone) =>
+      const caller = (peer: Peer, socket: Socket): Peer => door.#callerOf(peer, socket);
+      door.#server = await listen({ folder: folder.path, name: 'hook', caller }, (request, peer, gone) =>
         door.#answer(request, peer, gone),
       );
       return door;
@@ -191,6 +192,13 @@ export class Door {
   release(): void {
     this.folder.release();
     this.#hold?.destroy();
+  }
+
+  /** The session's supervisor connects for the programs in it, and says for which: it is the launcher's child, as no program of the session is. */
+  #callerOf(peer: Peer, socket: Socket): Peer {
+    const isSupervisor = this.#first !== undefined && processFacts(peer.pid)?.parent === this.#first.pid;
+    const pid = isSupervisor ? introducedTo(socket) : undefined;
+    return pid === undefined ? peer : { ...peer, pid };
   }
 
   async #answer(request: Request, peer: Peer, gone: Promise<void>): Promise<Answer> {

@@ -15,6 +15,9 @@ const MOST_HELD = 256 << 20;
 /** What is answered to whom. `gone` resolves when the one who asked has hung up. */
 export type Answerer = (request: Request, peer: Peer, gone: Promise<void>) => Promise<Answer>;
 
+/** Who speaks through a connection, given whom the kernel names. */
+type CallerOf = (peer: Peer, socket: Socket) => Peer;
+
 /** A listening socket of the recorder, or of the front of a confined session. */
 export interface HookServer {
   /** Hears one whose peer is known already, and is told by who had the kernel's word for it. */
@@ -26,9 +29,10 @@ export interface HookServer {
 /**
  * Listens on a socket in a folder (mode 0600). Only processes of this process's own user are heard: the uid is the kernel's word. The
  * caller holds a lock that stands for the place, so a socket that lies there is a dead one's. `limit`: the longest payload that is taken.
+ * `caller`: for whom a peer speaks that was connected by another.
  */
 export async function listen(
-  { folder, name, limit }: { folder: string; name: string; limit?: number },
+  { folder, name, limit, caller }: { folder: string; name: string; limit?: number; caller?: CallerOf },
   answer: Answerer,
 ): Promise<HookServer> {
   const path = join(folder, name);
@@ -39,7 +43,7 @@ export async function listen(
   const admit = (socket: Socket, peer?: Peer): void => {
     sockets.add(socket);
     socket.once('close', () => sockets.delete(socket));
-    serve(socket, answer, { limit, held }, peer);
+    serve(socket, answer, { limit, held, caller }, peer);
   };
   const server: Server = createServer({ allowHalfOpen: true }, (socket) => admit(socket));
   const old = process.umask(0o177);
@@ -68,12 +72,13 @@ export async function listen(
 function serve(
   socket: Socket,
   answer: Answerer,
-  { limit, held }: { limit: number | undefined; held: { bytes: number } },
+  { limit, held, caller }: { limit: number | undefined; held: { bytes: number }; caller: CallerOf | undefined },
   known?: Peer,
 ): void {
   let peer: Peer;
   try {
     peer = known ?? peerOfSocket(socket);
+    if (known === undefined && caller !== undefined) peer = caller(peer, socket);
   } catch {
     socket.destroy();
     return;

@@ -41,6 +41,18 @@ function bareSocket(): Code {
   );
 }
 
+/** One end of a pair of datagrams sends to any path, by an address that nobody is asked about. */
+export const streamPairs = (): Code =>
+  load(
+    argument(0),
+    when(
+      'equal',
+      AF_UNIX,
+      load(argument(1), keep(SOCK_TYPE, oneOf([SOCK_STREAM, SOCK_SEQPACKET], ALLOW, refuse('EACCES')))),
+      refuse('EAFNOSUPPORT'),
+    ),
+  );
+
 /** Of calls that mean a process by a number, 0 is the caller itself. */
 const ofOthers = (index: number): Code => load(argument(index), when('equal', 0, ALLOW, ASK));
 
@@ -91,17 +103,7 @@ export const BARE: Readonly<Record<string, () => Code>> = {
   ioctl: () =>
     load(argument(1), oneOf([...TERMINAL_INPUT, ...MAKES_NAMES, ...SETS_ATTRIBUTES], refuse('EPERM'), ALLOW)),
   socket: bareSocket,
-  // One end of a pair of datagrams sends to any path, by an address that nobody is asked about.
-  socketpair: () =>
-    load(
-      argument(0),
-      when(
-        'equal',
-        AF_UNIX,
-        load(argument(1), keep(SOCK_TYPE, oneOf([SOCK_STREAM, SOCK_SEQPACKET], ALLOW, refuse('EACCES')))),
-        refuse('EAFNOSUPPORT'),
-      ),
-    ),
+  socketpair: streamPairs,
   prlimit64: () => ofOthers(0),
   sched_setaffinity: () => ofOthers(0),
   sched_setscheduler: () => ofOthers(0),

@@ -1,4 +1,4 @@
-import { BARE, BARE_SIGNALS } from './bare.js';
+import { BARE, BARE_SIGNALS, streamPairs } from './bare.js';
 import { assemble, keep, load, when, type Code } from './bpf.js';
 import { allowedCalls, refusedCalls, type Architecture } from './syscalls.js';
 import {
@@ -129,6 +129,10 @@ const OBSERVED: Readonly<Record<string, () => Code>> = {
   ),
   mknod: () => noDevices(1, ASK),
   mknodat: () => noDevices(2, ASK),
+  // Which socket a path leads to no filter sees; one that was bound outside meanwhile is none of the session's.
+  connect: () => ASK,
+  bind: () => ASK,
+  socketpair: streamPairs,
   // Without a path it is about an open file (futimens).
   utimensat: () => load(argument(1), when('equal', 0, load(argument(1) + 4, when('equal', 0, ALLOW, ASK)), ASK)),
   ...Object.fromEntries(
@@ -144,15 +148,14 @@ const asksOpen = (flags: number): Code => load(argument(flags), when('hasBits', 
 /** What it is asked about besides where something that Landlock cannot hide is read through it. */
 const READS: Readonly<Record<string, () => Code>> = { open: () => asksOpen(1), openat: () => asksOpen(2) };
 
-/** What a supervisor looks at besides where a session learns (`native/observe/src/learn.c`): calls that name what they read, look at or connect to. */
+/** What a supervisor looks at besides where a session learns (`native/observe/src/learn.c`): calls that name what they read or look at. */
 const LEARNED: Readonly<Record<string, () => Code>> = {
   open: () => asksOpen(1),
   openat: () => asksOpen(2),
   ...Object.fromEntries(
-    [
-      ...['access', 'faccessat', 'faccessat2', 'stat', 'lstat', 'newfstatat', 'statx', 'readlink', 'readlinkat'],
-      ...['connect', 'bind'],
-    ].map((name) => [name, () => ASK]),
+    ['access', 'faccessat', 'faccessat2', 'stat', 'lstat', 'newfstatat', 'statx', 'readlink', 'readlinkat'].map(
+      (name) => [name, () => ASK],
+    ),
   ),
 };
 

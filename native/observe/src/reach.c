@@ -1,0 +1,145 @@
+/* Sockets of a session that has a network of its own: which of those that have a path it may connect to. The others are all its own, or nd7's. */
+#define _GNU_SOURCE
+#include "sockets.h"
+
+#include "launch.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define INT(index) ((int)(uint32_t)call->args[index])
+
+/* Folders that are shown in places of their own: nobody but nd7 makes a name in them. */
+#define OWN_MAX 16u
+static const char *own[OWN_MAX];
+static size_t own_count;
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+/* The view stands before the first program runs. */
+static void look_at_plan(void) {
+  const struct plan *plan = observe.plan;
+  for (size_t i = 0; i < plan->mount_count; i++) {
+    const struct plan_mount *m = &plan->mounts[i];
+    struct stat s;
+    if (m->view != VIEW_SHOW || fstatat(observe.root, m->path + 1, &s, AT_SYMLINK_NOFOLLOW) != 0) continue;
+    if (S_ISSOCK(s.st_mode)) sockets_grant(&s, false);
+    else if (S_ISDIR(s.st_mode) && strcmp(m->path, m->source) != 0 && own_count < OWN_MAX) own[own_count++] = m->path;
+  }
+}
+
+static bool is_own(const char *path) {
+  const char *slash = strrchr(path, '/');
+  for (size_t i = 0; i < own_count; i++)
+    if (strlen(own[i]) == (size_t)(slash - path) && memcmp(own[i], path, (size_t)(slash - path)) == 0) return true;
+  return false;
+}
+
+/* nd7 asks the kernel who has connected, which says that this process has: by the name of the socket's other end it hears for whom. A socket that has a name
+ * already could have one that lies. */
+static int introduce(const struct call *call, int fd) {
+  struct sockaddr_un name = {.sun_family = AF_UNIX};
+  char status[512];
+  const char *group = caller_file(call, "status", status, sizeof status) == 0 ? value_of(status, "Tgid:") : NULL;
+  if (group == NULL || !call_waits(call)) return ESRCH;
+  const int length = snprintf(name.sun_path + 1, sizeof name.sun_path - 1, INTRODUCTION, atoi(group), (unsigned long long)call->id);
+  return bind(fd, (const struct sockaddr *)&name, (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)length)) == 0 ? 0 : EACCES;
+}
+
+static int may_reach(const struct call *call, struct dial *d) {
+  struct stat s;
+  bool magic, is_door;
+  char real[PATH_MAX];
+  size_t length;
+  pthread_once(&once, look_at_plan);
+  int error = object_find(call, AT_FDCWD, d->address.unix_.sun_path, false, true, &d->object, &magic);
+  if (error == 0 && (fstat(d->object, &s) != 0)) error = errno;
+  if (error == 0 && !call_waits(call)) error = ESRCH;
+  if (error != 0) return error;
+  if (!S_ISSOCK(s.st_mode)) return ECONNREFUSED;
+  if (sockets_know(&s, &is_door) || grants_socket(&s)) return 0;
+  error = path_of(d->object, real, sizeof real, &length);
+  if (error != 0) return error;
+  if (real[0] == '/' && is_own(real)) return introduce(call, d->fd);
+  channel_event(call, EVENT_REFUSED, CALL_CONNECT, EACCES, NAMES_NONE, real);
+  return EACCES;
+}
+
+void do_connect(struct call *call) {
+  struct dial d = {.object = -1, .fd = -1};
+  int error = caller_socket(call, INT(0), &d.fd);
+  if (error == 0) error = caller_address(call, &d.address, &d.length);
+  if (error == 0 && domain_of(d.fd) == AF_UNIX && is_path(&d.address, d.length)) error = may_reach(call, &d);
+  if (error != 0) return dial_fail(call, &d, error);
+  dial(call, &d);
+}
+
+/* --- binding ---------------------------------------------------------------------------------------------------------- */
+
+/* With the address as it was said, which others ask the socket for. Nothing in the session moves a folder meanwhile. */
+static int bind_as_said(const struct call *call, int fd, const union address *address, socklen_t length) {
+  int folder = -1;
+  int error = address->unix_.sun_path[0] == '/' ? 0 : caller_folder(call, AT_FDCWD, &folder);
+  if (error == 0 && folder >= 0 && fchdir(folder) != 0) error = errno;
+  if (error == 0 && bind(fd, &address->head, length) != 0) error = errno;
+  if (folder >= 0) {
+    close(folder);
+    if (fchdir(observe.fds) != 0) _exit(125);
+  }
+  return error;
+}
+
+/* Where the path means something else to this process: through links of /proc. */
+static int bind_by_folder(int fd, const struct place *place) {
+  struct sockaddr_un at = {.sun_family = AF_UNIX};
+  const int length = snprintf(at.sun_path, sizeof at.sun_path, "%s/%s", path_to(place->folder).text, place->name);
+  if (length < 0 || (size_t)length >= sizeof at.sun_path) return ENAMETOOLONG;
+  return bind(fd, (const struct sockaddr *)&at, sizeof at) == 0 ? 0 : errno;
+}
+
+static int bind_at(const struct call *call, int fd, const union address *address, socklen_t length, const struct place *place) {
+  struct stat s;
+  if (!place->is_plain || place->has_slash || fstatat(place->folder, place->name, &s, AT_SYMLINK_NOFOLLOW) == 0) return EADDRINUSE;
+  const struct rule rule = rule_of(place, IS_OTHER);
+  /* As Landlock says it of the folders in which nothing may be made; what is granted are files and folders. */
+  if (place->grant != 0 || !is_writable(place->path, place->path_length)) return EACCES;
+  if (rule.outcome >= RULE_MASK) {
+    channel_event(call, EVENT_REFUSED, CALL_BIND, EACCES, rule.index, place->path);
+    return EACCES;
+  }
+  int error = bind_as_said(call, fd, address, length);
+  if (error == ENOENT) error = bind_by_folder(fd, place);
+  if (error != 0) return error;
+  const int held = openat(place->folder, place->name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+  if (held < 0) return 0;
+  if (fstat(held, &s) == 0 && S_ISSOCK(s.st_mode)) (void)sockets_remember(held, &s);
+  else close(held);
+  return 0;
+}
+
+void do_bind(struct call *call) {
+  union address address;
+  socklen_t length;
+  /* What has no path is in the session's own network. Whatever is bound in another way than here is known to nobody, and not connected to. */
+  if (caller_address(call, &address, &length) != 0 || !is_path(&address, length)) return call_continue(call);
+  int fd = -1, error = caller_socket(call, INT(0), &fd);
+  if (error == 0 && domain_of(fd) != AF_UNIX) error = bind(fd, &address.head, length) == 0 ? 0 : errno;
+  else if (error == 0) {
+    struct place *place = malloc(sizeof *place);
+    error = place == NULL ? ENOMEM : caller_umask(call);
+    names_lock(true);
+    if (place != NULL) place->folder = place->seen = -1;
+    if (error == 0) error = place_find(call, AT_FDCWD, address.unix_.sun_path, place);
+    if (error == 0) error = call_waits(call) ? bind_at(call, fd, &address, length, place) : ESRCH;
+    if (place != NULL) place_close(place);
+    names_unlock();
+    free(place);
+  }
+  if (fd >= 0) close(fd);
+  call_fail(call, error);
+}
