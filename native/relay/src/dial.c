@@ -72,19 +72,19 @@ void dial_end(struct link *link, int kept) {
   }
 }
 
-void dial_event(struct link *link, size_t attempt) {
+void dial_event(struct link *link, size_t attempt, bool has_failed) {
   const int fd = attempt < ADDRESSES_MAX ? link->tries[attempt] : -1;
   if (link->state != DIALLING || fd < 0) return;
-  int error = 0;
-  socklen_t size = sizeof error;
-  if (getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &size) != 0) error = errno;
-  if (error == 0) {
+  if (!has_failed) {
     dial_end(link, fd);
     link->ends[1] = fd;
-    link_watch(link, fd, SLOT_OTHER, EPOLL_CTL_MOD);
+    link->won = attempt;
     link_joined(link);
     return;
   }
+  int error = 0;
+  socklen_t size = sizeof error;
+  if (getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &size) != 0) error = errno;
   close(fd);
   link->tries[attempt] = -1;
   link->last_error = error;

@@ -216,12 +216,18 @@ void link_obey(const struct frame *frame) {
 }
 
 void link_event(uint64_t tag, uint32_t events) {
-  const uint32_t id = (uint32_t)(tag >> 8), slot = (uint32_t)(tag & 0xff);
+  const uint32_t id = (uint32_t)(tag >> 8), of = (uint32_t)(tag & 0xff), slot = of == SLOT_PROGRAM ? SLOT_PROGRAM : SLOT_OTHER;
   struct link *link = &links[id & (LINKS_MAX - 1)];
   if (link->state == FREE || link_id(link) != id) return;
-  if (slot >= SLOT_TRIES) return dial_event(link, slot - SLOT_TRIES);
   const bool is_gone = (events & (EPOLLHUP | EPOLLERR)) != 0;
   if ((events & (EPOLLRDHUP | EPOLLHUP | EPOLLERR)) != 0) link->flows[slot].ending = true;
+  if (link->state == DIALLING && of >= SLOT_TRIES) {
+    /* What is there with it no event tells of again. */
+    if ((events & (EPOLLIN | EPOLLRDHUP)) != 0) link->flows[SLOT_OTHER].heard = true;
+    return dial_event(link, of - SLOT_TRIES, is_gone);
+  }
+  /* An address that lost, in the same turn. */
+  if (of >= SLOT_TRIES && of - SLOT_TRIES != link->won) return;
   switch (link->state) {
   case FIRST:
     return is_gone ? link_drop(link) : first(link);

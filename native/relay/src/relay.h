@@ -115,13 +115,14 @@ struct link {
   /* DIALLING */
   struct dial dial;
   size_t next; /* address */
+  size_t won;  /* the address that is the other end */
   int64_t next_at;
   int tries[ADDRESSES_MAX];
   int last_error;
 };
 extern struct link links[LINKS_MAX];
 
-/* What an event is of. */
+/* What an event is of. The address that answered first is the other end from then on. */
 enum slot { SLOT_PROGRAM, SLOT_OTHER, SLOT_TRIES };
 #define TAG_FRONT UINT64_MAX
 #define TAG_HANDLES (UINT64_MAX - 1)
@@ -148,7 +149,7 @@ unsigned char *link_store(const struct link *link, unsigned direction);
 /* --- dial.c ------------------------------------------------------------------------------------------------------ */
 
 void dial_begin(struct link *link);
-void dial_event(struct link *link, size_t attempt);
+void dial_event(struct link *link, size_t attempt, bool has_failed);
 /* Starts the next address where it is time to; fails where all time is over. */
 void dial_look(struct link *link, int64_t now);
 void dial_end(struct link *link, int kept);
