@@ -24,7 +24,9 @@ export function build({ sanitize = false } = {}) {
   const compile = compilerInto(join(here, 'build'), cc, flags);
   const path = compile(RELEASE, sources, 'nd7-shim');
   if (sanitize) {
-    const fuzz = ['src/json.c', 'src/recorder.c', 'src/io.c', 'test/fuzz.c'].map((name) => join(here, name));
+    const fuzz = ['src/json.c', 'src/recorder.c', 'src/door.c', 'src/io.c', 'test/fuzz.c'].map((name) =>
+      join(here, name),
+    );
     compile(SANITIZED, sources, 'nd7-shim-sanitized');
     compile([...SANITIZED, '-I', join(here, 'src')], fuzz, 'fuzz');
   }

@@ -1,6 +1,6 @@
 import { adviceFor, namespaceRefusal } from './advice.js';
 import { parseProbe, tiersOf } from './probe.js';
-import { keepsSignals } from './session.js';
+import { keepsSignals } from './landlock.js';
 
 describe('what to do on a system that refuses', () => {
   it.each([
@@ -64,24 +64,24 @@ it.each([
 });
 
 it.each<[string, Parameters<typeof parseProbe>[0], string[], RegExp[]]>([
-  ['all there is', 'landlock\t7\nfilter\tyes\nnotify\tyes\nlooking\tok\nnamespaces\tok\n', ['T1', 'T2'], []],
+  ['all there is', 'landlock\t7\nfilter\tyes\nnotify\tyes\nlooking\tok\nnamespaces\tok\n', ['T1', 'T2', 'T3'], []],
   [
     'namespaces refused, as AppArmor does',
     'landlock\t4\nfilter\tyes\nnotify\tyes\nlooking\tok\nnamespaces\tmaps: EPERM\n',
-    ['T2'],
+    ['T2', 'T3'],
     [/namespaces are refused \(maps: EPERM\)/],
   ],
   [
     'namespaces and looking refused, as YAMA and containers do',
     'landlock\t4\nfilter\tyes\nnotify\tyes\nlooking\tpidfd_getfd 1\nnamespaces\tclone: EPERM\n',
-    [],
+    ['T3'],
     [/namespaces/, /nobody may look into other processes \(pidfd_getfd 1\)/],
   ],
   [
     'no Landlock',
     'landlock\t0\nfilter\tyes\nnotify\tyes\nlooking\tok\nnamespaces\tok\n',
     [],
-    [/no Landlock/, /no Landlock/],
+    [/no Landlock/, /no Landlock/, /no Landlock/],
   ],
 ])('tells the tiers of a machine: %s', (_what, said, given, refused) => {
   const tiers = tiersOf(parseProbe(said));

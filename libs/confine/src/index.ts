@@ -9,6 +9,8 @@
  */
 export { prepare, PrepareError, type Prepared, type SessionInput } from './session.js';
 export { bareManifest } from './bare/manifest.js';
+export { aloneManifest, NOT_OF_T3 } from './alone/manifest.js';
+export { compareLeaves, recordLeaves, type LeafChange, type LeafRecord, type LeafState } from './alone/leaves.js';
 export type { BareBuilt } from './bare/build.js';
 export type { Shown } from './view/build.js';
 export { launch, type Doors, type Ended, type Launched, type LaunchFailure, type Proof, type Start } from './launch.js';
@@ -20,6 +22,7 @@ export type { Learned } from './learned.js';
 export { manifest, missing, type ManifestRow, type Status, type Supervised } from './manifest.js';
 export { adviceFor, namespaceRefusal, type Advice } from './advice.js';
 export { probeKernel, tiersOf, type KernelFacts } from './probe.js';
+export { landlockOf } from './landlock.js';
 export { findLauncher, findRelay } from './locate.js';
 export { encodePlan, type Listener, type Plan, type PlanTier, type Route, type View } from './plan.js';
 export { callFilter } from './filter/filter.js';

@@ -1,6 +1,6 @@
 /** What `nd7-launch` is told: docs/protocol/launch-plan.md. Paths are absolute and normal, and lead through no symbolic link. */
 export interface Plan {
-  /** What holds the session; in T2 there is no view to be made: docs/protocol/launch-plan.md, "Tier T2". */
+  /** What holds the session; in T2 and T3 there is no view to be made: docs/protocol/launch-plan.md, "Tier T2". */
   tier: PlanTier;
   /** Make a user namespace; `false` only for a caller with CAP_SYS_ADMIN on a machine that gives none. */
   userNamespace: boolean;
@@ -22,7 +22,9 @@ export interface Plan {
   /** In this order, each upon what the ones before it made. */
   view: readonly View[];
   rules: readonly Rule[];
-  /** Sockets of the session that are handed to the front, at most 64; in T2 ports of this machine's loopback that may be connected to. */
+  /** T3: ports that may be connected to, whatever the address; at most 256 runs of them. */
+  ports?: readonly Ports[];
+  /** Sockets of the session that are handed to the front, at most 64 and none in T3; in T2 ports of this machine's loopback that may be connected to. */
   listeners: readonly Listener[];
   /** The front is given connections to servers inside, as it asks for them. */
   connects: boolean;
@@ -38,7 +40,14 @@ export interface Plan {
   selfTest: { canary: string; outside: string } | undefined;
 }
 
-export type PlanTier = 'T1' | 'T2';
+export type PlanTier = 'T1' | 'T2' | 'T3';
+
+/** TCP ports: the first, and each that is `step` further, up to the last. */
+export interface Ports {
+  first: number;
+  last: number;
+  step: number;
+}
 
 export type View =
   /** What lay at `path` at the start is put there again: writable, or read-only. It cannot be renamed. */
@@ -100,6 +109,7 @@ const RECORD = {
   route: 13,
   landlockMost: 15,
   broker: 24,
+  ports: 30,
   writable: 16,
   show: 17,
   cover: 18,
@@ -114,7 +124,7 @@ const FLAG = {
   asksReads: 128,
   connects: 256,
 } as const;
-const TIER = { T1: 1, T2: 2 } as const;
+const TIER = { T1: 1, T2: 2, T3: 3 } as const;
 const ATTRIBUTE = { noExec: 1, frozen: 2 } as const;
 
 /** The bytes of a plan. Throws RangeError for a string with a NUL in it: it would end there. */
@@ -151,6 +161,7 @@ export function encodePlan(plan: Plan): Uint8Array {
   }
   for (const { kind, address, port } of plan.listeners)
     record('listen', u32(ipv4(address), port, kind === 'datagrams' ? 1 : 0));
+  for (const { first, last, step } of plan.ports ?? []) record('ports', u32(first, last, step));
   for (const { address, prefix } of plan.routes) record('route', u32(ipv4(address), prefix));
   if (plan.names !== undefined) record('names', plan.names);
   if (plan.broker !== undefined) record('broker', text(plan.broker));

@@ -37,7 +37,7 @@ export function parseProbe(text: string): KernelFacts {
   };
 }
 
-/** The tiers that this machine gives, the strongest first, and why it does not give the others. */
+/** The tiers that this machine gives, the strongest first, and why it does not give the others. T3 is taken by who asks for it alone. */
 export function tiersOf(facts: KernelFacts): { given: PlanTier[]; refused: { tier: PlanTier; why: string }[] } {
   const base =
     facts.landlock === 0 ? 'the kernel has no Landlock' : facts.filter ? undefined : 'the kernel has no call filters';
@@ -48,6 +48,7 @@ export function tiersOf(facts: KernelFacts): { given: PlanTier[]; refused: { tie
       base ??
       (facts.notify ? undefined : 'no supervisor can answer calls') ??
       (facts.looking === 'ok' ? undefined : `nobody may look into other processes (${facts.looking})`),
+    T3: base,
   };
   const all = Object.entries(reasons) as [PlanTier, string | undefined][];
   return {

@@ -192,7 +192,7 @@ export class Machine {
       const { view, environment } = prepared.plan;
       const shared = view.find((one) => one.kind === 'show' && one.path === '/dev/shm');
       const own = [environment['TMPDIR'], shared?.kind === 'show' ? shared.source : undefined];
-      if (this.tier === 'T2') for (const path of own) if (path !== undefined) give(path, user);
+      if (this.tier !== 'T1') for (const path of own) if (path !== undefined) give(path, user);
     }
     return { ...prepared, plan: { ...prepared.plan, ...change } };
   }

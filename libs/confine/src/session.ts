@@ -18,9 +18,12 @@ import { environmentInside, type Ruleset } from '@nd7/policy';
 import { callFilter } from './filter/filter.js';
 import type { Architecture } from './filter/syscalls.js';
 import { encodeNames } from './names/table.js';
+import { recordLeaves, type LeafRecord } from './alone/leaves.js';
+import { portsOf, serverPorts } from './alone/ports.js';
 import { buildBare, TooManyRulesError, type BareBuilt, type BareDoor } from './bare/build.js';
 import { makeOwnFolders, type OwnFolders } from './bare/own-folders.js';
 import { RIGHTS, type Listener, type Plan, type PlanTier, type Route } from './plan.js';
+import { keepsSignals, landlockOf, SIGNAL_SCOPE } from './landlock.js';
 import { shownResolver } from './resolver.js';
 import { buildView, type Built, type Shown } from './view/build.js';
 
@@ -41,7 +44,9 @@ export interface SessionInput {
   tier?: PlanTier;
   /** T2: the session's door; who connects to it speaks to the front. */
   door?: BareDoor | undefined;
-  /** T2: nothing of a newer version of Landlock is used. */
+  /** T3: ports that may be connected to, besides the plan's listeners and those that this machine gives to servers. */
+  ports?: readonly number[];
+  /** T2 and T3: nothing of a newer version of Landlock is used. */
   landlockMost?: number | undefined;
   /** Whether a supervisor answers the calls that make names. */
   isObserved?: boolean;
@@ -65,6 +70,8 @@ export interface SessionInput {
 export interface Prepared {
   plan: Plan;
   built: Built | BareBuilt;
+  /** T3: what protected names held before the start. */
+  leaves?: LeafRecord;
   /** Takes away what was laid down for the start. */
   clean(): void;
   /** Takes away the folders that were made for this session and are still empty; not while another session may stand on them. */
@@ -103,6 +110,7 @@ export function prepare(input: SessionInput): Prepared {
   const made = layOut(ruleset, input.environment['PATH'] ?? '');
   mkdirSync(nd7Home, { recursive: true, mode: 0o700 });
   if (input.tier === 'T2') return prepareBare(input, architecture, made);
+  if (input.tier === 'T3') return prepareAlone(input, architecture, made);
   const shows = [...(input.shows ?? []), ...(input.resolvesNames ? shownResolver(nd7Home) : [])];
   const built = buildView(ruleset, [nd7Home], shows, input.isObserved);
   const canary = layCanary(nd7Home);
@@ -157,14 +165,54 @@ function prepareBare(input: SessionInput, architecture: Architecture, made: read
   }
 }
 
+/** The same without a supervisor: what it would perform is let through or refused, and protected names are looked at. */
+function prepareAlone(input: SessionInput, architecture: Architecture, made: readonly string[]): Prepared {
+  const { ruleset, nd7Home } = input;
+  const base = input.environment['TMPDIR'] ?? '/tmp';
+  const own = makeOwnFolders(base.startsWith('/') ? base : '/tmp', ruleset.privateTmp, false);
+  try {
+    const built = bareFor(input, own);
+    const canary = layCanary(nd7Home);
+    const landlock = Math.min(input.landlockMost ?? Infinity, landlockOf(release()));
+    const common = planFor(input, built, canary);
+    const plan: Plan = {
+      ...common,
+      tier: 'T3',
+      userNamespace: false,
+      writableProc: false,
+      landlock: Math.max(landlock, 1),
+      landlockMost: input.landlockMost,
+      ports: [...portsOf([...input.listeners.map(({ port }) => port), ...(input.ports ?? [])]), serverPorts()],
+      filter: callFilter(architecture, { scoped: landlock >= SIGNAL_SCOPE, alone: landlock }),
+      listeners: [],
+      view: [],
+      names: undefined,
+      learns: false,
+    };
+    if (own.tmp !== undefined) plan.environment = { ...plan.environment, TMPDIR: own.tmp, TMP: own.tmp, TEMP: own.tmp };
+    const leaves = recordLeaves(ruleset, built.found);
+    const clean = (): void => {
+      rmSync(canary, { force: true });
+      own.remove();
+    };
+    return { ...prepared(plan, built, made, clean), leaves };
+  } catch (error) {
+    own.remove();
+    throw error;
+  }
+}
+
 function bareFor(input: SessionInput, own: OwnFolders): BareBuilt {
   const { ruleset, nd7Home, isRoot, shows = [] } = input;
   try {
-    return buildBare({ ruleset, hide: [nd7Home], shows, tmp: own.tmp, memory: own.memory, door: input.door, isRoot });
+    const { tmp, memory } = own;
+    const isAlone = input.tier === 'T3';
+    const door = isAlone ? undefined : input.door;
+    return buildBare({ ruleset, hide: [nd7Home], shows, tmp, memory, door, isAlone, isRoot });
   } catch (error) {
     if (!(error instanceof TooManyRulesError)) throw error;
     throw new PrepareError(
-      `tier T2 would need too many rules around what is hidden, from ${error.path} on`,
+      `tier ${input.tier ?? 'T2'} would need too many rules around what is hidden, from ${error.path} on`,
       'Hide fewer paths in folders with thousands of entries, or use tier T1.',
     );
   }
@@ -207,15 +255,6 @@ function planFor(input: SessionInput, built: Built, canary: string): Pick<Plan, 
 
 function prepared(plan: Plan, built: Built | BareBuilt, made: readonly string[], clean: () => void): Prepared {
   return { plan, built, clean, removeEmptyFolders: () => made.toReversed().forEach(removeIfEmpty) };
-}
-
-/** Landlock's version from which it keeps signals inside; Linux 6.12 brought it. */
-const SIGNAL_SCOPE = 6;
-
-/** Whether a kernel of this release does. Older ones with newer parts are taken for old ones: what is asked of Landlock is what the launcher holds it to. */
-export function keepsSignals(kernel: string): boolean {
-  const [major = 0, minor = 0] = kernel.split('.').map((part) => Number.parseInt(part, 10));
-  return major > 6 || (major === 6 && minor >= 12);
 }
 
 /** Takes away canaries of starts that were killed. */

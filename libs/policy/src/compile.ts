@@ -125,7 +125,9 @@ function required(parts: Parts): Sourced<{ property: Property }>[] {
   const all = new Map<Property, Sourced<{ property: Property }>>();
   for (const part of everyPart(parts))
     for (const [i, property] of (part.document.require ?? []).entries())
-      if (!all.has(property)) all.set(property, { property, source: part.source(['require', i], property) });
+      // What somebody here has required themselves is theirs, though nd7's own profiles say it too.
+      if (!all.has(property) || (all.get(property)?.source.file === null && part.layer.file !== null))
+        all.set(property, { property, source: part.source(['require', i], property) });
   return [...all.values()].sort((a, b) => (a.property < b.property ? -1 : 1));
 }
 

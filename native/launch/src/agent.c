@@ -74,7 +74,7 @@ _Noreturn void agent_run(const struct plan *plan, const struct targets *targets,
   if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) fail("privileges", "no_new_privs");
   drop_capabilities(plan->tier == TIER_SPACES);
   /* After the mounts, or rules would name what lies beneath them. */
-  landlock_apply(plan, plan->tier == TIER_BARE ? LAYER_PROGRAM : LAYER_ALL);
+  landlock_apply(plan, plan->tier == TIER_BARE ? LAYER_PROGRAM : plan->tier == TIER_ALONE ? LAYER_ALONE : LAYER_ALL);
   install_filter(plan, inside->hand);
 
   struct attempt attempts[ATTEMPTS] = {0};

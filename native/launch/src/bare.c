@@ -1,5 +1,5 @@
-/* A session without namespaces: launcher → supervisor → first process → program. The supervisor stands above the program, because some systems let nobody
- * but those above look into a process (YAMA); what becomes an orphan stays below the first process. docs/adr/0028. */
+/* A session without namespaces: launcher → supervisor → first process → program; in TIER_ALONE without the supervisor. It stands above the program, because some systems let nobody
+ * but those above look into a process (YAMA); what becomes an orphan stays below the first process. docs/adr/0028, 0035. */
 #define _GNU_SOURCE
 #include "launch.h"
 
@@ -46,7 +46,7 @@ static void make_ward(const int life[2], int control, const struct inside *insid
   close(life[1]);
   close(control);
   close(inside->gate);
-  close(inside->hand);
+  if (inside->hand >= 0) close(inside->hand);
   for (int fd = 0; fd < 3; fd++) close(fd);
   if (report_fd >= 0) close(report_fd);
   report_fd = -1;
@@ -96,7 +96,7 @@ static _Noreturn void first_process(const struct plan *plan, const struct target
     agent_run(plan, targets, inside);
   }
   close(inside->gate);
-  close(inside->hand);
+  if (inside->hand >= 0) close(inside->hand);
   struct pollfd p = {.fd = control, .events = POLLIN};
   for (;;) {
     reap(agent, control, is_kept);
@@ -106,13 +106,15 @@ static _Noreturn void first_process(const struct plan *plan, const struct target
   }
 }
 
-void bare_start(const struct plan *plan, const struct targets *targets, struct session *session, const int control[2], const int gate[2]) {
+static void close_all(const int *fds, size_t count) {
+  for (size_t i = 0; i < count; i++) close(fds[i]);
+}
+
+/* Between launcher and first process: holds what calls are asked for, below the rules that all of the session has. */
+static void supervised_start(const struct plan *plan, const struct targets *targets, struct session *session, const struct inside *inside, const int alive[2]) {
   const pid_t launcher = getpid();
-  int life[2], hand[2], alive[2];
-  if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, life) != 0 || socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, hand) != 0 || pipe2(alive, O_CLOEXEC) != 0)
-    fail("session", "socketpair");
-  /* Should the first process and its ward be killed at once, what is left comes to this one. */
-  if (prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) != 0 || prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) fail("session", "prctl");
+  int life[2], hand[2];
+  if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, life) != 0 || socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, hand) != 0) fail("session", "socketpair");
   landlock_apply(plan, LAYER_SESSION);
   /* Nobody inside may look into any of the processes that hold it. */
   if (prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) != 0) fail("session", "dumpable");
@@ -122,27 +124,35 @@ void bare_start(const struct plan *plan, const struct targets *targets, struct s
     const pid_t first = fork();
     if (first < 0) fail("session", "fork");
     if (first == 0) {
-      const struct inside inside = {.control = control[1], .gate = gate[1], .hand = hand[1], .broker = -1};
-      close(control[0]);
-      close(gate[0]);
-      close(life[0]);
-      close(life[1]);
-      close(hand[0]);
-      close(alive[0]);
-      close(session->signals);
-      close(OBSERVE_CHANNEL);
-      close(PLAN_CHANNEL);
-      first_process(plan, targets, &inside, launcher);
+      const struct inside own = {.control = inside->control, .gate = inside->gate, .hand = hand[1], .broker = -1};
+      close_all((const int[]){session->control, session->gate, life[0], life[1], hand[0], alive[0], session->signals, OBSERVE_CHANNEL, PLAN_CHANNEL}, 9);
+      first_process(plan, targets, &own, launcher);
     }
     observe_bare(plan, life[1], hand[0], first);
   }
-  close(life[1]);
-  close(hand[0]);
-  close(hand[1]);
-  close(alive[1]);
-  close(OBSERVE_CHANNEL);
-  close(PLAN_CHANNEL);
+  close_all((const int[]){life[1], hand[0], hand[1], OBSERVE_CHANNEL, PLAN_CHANNEL}, 5);
   session->observe = life[0];
+}
+
+static void alone_start(const struct plan *plan, const struct targets *targets, const struct session *session, const struct inside *inside, const int alive[2]) {
+  const pid_t launcher = getpid();
+  if (prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) != 0) fail("session", "dumpable");
+  const pid_t first = fork();
+  if (first < 0) fail("session", "fork");
+  if (first > 0) return;
+  close_all((const int[]){session->control, session->gate, alive[0], session->signals}, 4);
+  first_process(plan, targets, inside, launcher);
+}
+
+void bare_start(const struct plan *plan, const struct targets *targets, struct session *session, const int control[2], const int gate[2]) {
+  const struct inside inside = {.control = control[1], .gate = gate[1], .hand = -1, .broker = -1};
+  int alive[2];
+  if (pipe2(alive, O_CLOEXEC) != 0) fail("session", "pipe");
+  /* Should the first process and its ward be killed at once, what is left comes to this one. */
+  if (prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) != 0 || prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) fail("session", "prctl");
+  if (plan->tier == TIER_BARE) supervised_start(plan, targets, session, &inside, alive);
+  else alone_start(plan, targets, session, &inside, alive);
+  close(alive[1]);
   session->alive = alive[0];
 }
 
@@ -151,6 +161,6 @@ void bare_gone(const struct session *session, bool ended) {
   ssize_t n;
   /* Its first process holds the other end, and so does the ward. */
   while ((n = read(session->alive, &byte, 1)) < 0 && errno == EINTR) continue;
-  close(session->observe);
+  if (session->observe >= 0) close(session->observe);
   if (!ended) descendants_end(0);
 }

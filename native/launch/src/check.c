@@ -69,11 +69,11 @@ bool agent_checked(pid_t pid, const struct plan *plan, const struct namespaces *
   static const char *const SETS[] = {"CapInh:", "CapPrm:", "CapEff:", "CapBnd:", "CapAmb:"};
   bool none = true;
   /* The bounding set says what could be gained: nothing, without new privileges. Without a user namespace only root can empty it. */
-  const bool has_bounds = plan->tier != TIER_BARE || geteuid() == 0;
+  const bool has_bounds = plan->tier == TIER_SPACES || geteuid() == 0;
   for (size_t i = 0; i < sizeof SETS / sizeof *SETS; i++)
     if (i != 3 || has_bounds) none = none && has_value(status, SETS[i], 16, 0);
   bool ok = told("capabilities", none);
   ok = told("no-new-privileges", has_value(status, "NoNewPrivs:", 10, 1)) && ok;
   ok = told("filter", has_value(status, "Seccomp:", 10, 2)) && ok;
-  return plan->tier == TIER_BARE ? ok : told("namespaces", in_new_namespaces(pid, plan->flags, own)) && ok;
+  return plan->tier != TIER_SPACES ? ok : told("namespaces", in_new_namespaces(pid, plan->flags, own)) && ok;
 }

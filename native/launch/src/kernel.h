@@ -52,6 +52,9 @@ struct k_open_how {
 struct k_landlock_ruleset {
   uint64_t fs, net, scoped;
 };
+struct k_landlock_port {
+  uint64_t allowed, port;
+};
 struct k_landlock_path {
   uint64_t allowed;
   int32_t parent;

@@ -22,6 +22,9 @@
 #define WRITE_FILE 2ull
 #define MAKE_REG (1ull << 8)
 #define NET_ALL 3ull
+#define NET_CONNECT 2ull
+/* LANDLOCK_RULE_NET_PORT */
+#define RULE_PORT 2
 
 int landlock_abi(void) {
   const long abi = syscall(NR_LANDLOCK_CREATE_RULESET, NULL, 0, 1);
@@ -60,6 +63,16 @@ static void grant(int rules, const char *path, uint64_t rights, bool may_lack) {
   close(at);
 }
 
+static void grant_ports(int rules, const struct plan *plan) {
+  for (size_t i = 0; i < plan->ports_count; i++) {
+    const struct plan_ports *ports = &plan->ports[i];
+    for (uint32_t port = ports->first; port <= ports->last; port += ports->step) {
+      const struct k_landlock_port one = {.allowed = NET_CONNECT, .port = port};
+      if (syscall(NR_LANDLOCK_ADD_RULE, rules, RULE_PORT, &one, 0) != 0) fail("landlock", "a port");
+    }
+  }
+}
+
 /* The host's terminals are one folder: the session has its own by name, and of the others the supervisor opens those that the session has made. */
 static void grant_terminals(int rules, uint64_t handled, enum layer layer) {
   const uint64_t rights = (READ_FILE | WRITE_FILE | TRUNCATE | IOCTL_DEV) & handled;
@@ -80,7 +93,7 @@ void landlock_apply(const struct plan *plan, enum layer layer) {
   const bool is_program = layer != LAYER_SESSION;
   const struct k_landlock_ruleset attributes = {
       .fs = handled,
-      .net = layer == LAYER_PROGRAM && abi >= 4 ? NET_ALL : 0,
+      .net = abi < 4 ? 0 : layer == LAYER_PROGRAM ? NET_ALL : layer == LAYER_ALONE ? NET_CONNECT : 0,
       .scoped = is_program && abi >= 6 ? K_LANDLOCK_SCOPE_ABSTRACT | K_LANDLOCK_SCOPE_SIGNAL : 0,
   };
   const int rules = ruleset(&attributes, abi);
@@ -90,6 +103,8 @@ void landlock_apply(const struct plan *plan, enum layer layer) {
     grant(rules, rule->path, rule->rights & handled & (layer == LAYER_PROGRAM && is_root ? LOOKS : ~0ull), layer != LAYER_ALL);
   }
   if (layer != LAYER_ALL) grant_terminals(rules, handled, layer);
+  /* Before the fourth version it has no word for them: the filter then lets no socket of the internet be made. */
+  if (layer == LAYER_ALONE && abi >= 4) grant_ports(rules, plan);
   enforce(rules);
 }
 

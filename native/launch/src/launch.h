@@ -30,6 +30,7 @@ enum plan_flag {
 enum plan_tier {
   TIER_SPACES = 1, /* T1: namespaces and a mount view, Landlock under it, the filter, a supervisor */
   TIER_BARE = 2,   /* T2: Landlock, the filter and the supervisor alone */
+  TIER_ALONE = 3,  /* T3: Landlock and the filter alone */
 };
 
 enum plan_view {
@@ -73,6 +74,12 @@ struct plan_route {
 };
 #define ROUTES_MAX ((size_t)32)
 
+/* TIER_ALONE: TCP ports that may be connected to, whatever the address: the first, and each that is `step` further, up to the last. */
+struct plan_ports {
+  uint16_t first, last, step;
+};
+#define PORTS_MAX ((size_t)256)
+
 /* All strings end by NUL inside the plan's bytes, which the caller keeps as long as the plan. */
 struct plan {
   uint32_t flags;
@@ -96,6 +103,8 @@ struct plan {
   size_t listener_count;
   struct plan_route routes[ROUTES_MAX];
   size_t route_count;
+  struct plan_ports ports[PORTS_MAX];
+  size_t ports_count;
   const char *broker; /* folder of the door in which commands are taken; NULL: they are not */
 };
 
@@ -207,7 +216,7 @@ bool init_obey(pid_t agent, int control);
 
 /* --- bare.c: a session without namespaces ------------------------------------------------------------------- */
 
-/* In the launcher: lays the rules over it that all of the session has, and makes the supervisor and below it the first process. Closes what is theirs. */
+/* In the launcher: lays the rules over it that all of the session has, and makes the supervisor, where the tier has one, and below it the first process. Closes what is theirs. */
 void bare_start(const struct plan *plan, const struct targets *targets, struct session *session, const int control[2], const int gate[2]);
 /* In the launcher, when the session is over: waits until nothing of it is left. */
 void bare_gone(const struct session *session, bool ended);
@@ -237,6 +246,7 @@ enum layer {
   LAYER_ALL,     /* the plan's rules as they are */
   LAYER_SESSION, /* TIER_BARE: what launcher, supervisor and program have in common */
   LAYER_PROGRAM, /* TIER_BARE: what the program itself has of it: to write it has to ask, and it reaches no port */
+  LAYER_ALONE,   /* TIER_ALONE: the plan's rules and ports, and nobody who could be asked for more */
 };
 int landlock_abi(void); /* 0: none */
 /* What the plan lets be used of it. */
@@ -256,6 +266,8 @@ struct targets {
   const char *canary, *outside;
   const char *late; /* where names are made that only the supervisor refuses; NULL: there is none */
   bool has_spaces;
+  bool holds_modes;   /* something keeps modes outside as they are */
+  bool keeps_signals; /* something keeps signals inside */
 };
 struct attempt {
   char name[24];
@@ -298,7 +310,7 @@ struct session {
   pid_t init, front;
   int control, gate, signals;
   int observe; /* the supervisor's end is its life; -1: there is none */
-  int alive;   /* TIER_BARE: its end is that of the session's first processes; -1 */
+  int alive;   /* TIER_BARE, TIER_ALONE: its end is that of the session's first processes; -1 */
 };
 extern sigset_t original_mask;
 

@@ -134,7 +134,7 @@ int main(int argc, char **argv) {
   const int yes = 1;
   if (setsockopt(gate[0], SOL_SOCKET, SO_PASSCRED, &yes, sizeof yes) != 0) fail("session", "SO_PASSCRED");
   struct session session = {.plan = &plan, .targets = &targets, .outside = outside, .front = getppid(), .control = control[0], .gate = gate[0], .observe = life[0], .alive = -1, .signals = session_signals()};
-  if (is_bare) {
+  if (plan.tier != TIER_SPACES) {
     bare_start(&plan, &targets, &session, control, gate);
     close(control[1]);
     close(gate[1]);

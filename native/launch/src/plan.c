@@ -20,6 +20,7 @@ enum record {
   TIER = 12,
   LANDLOCK_MOST = 15,
   BROKER = 24,
+  PORTS = 30,
   WRITABLE = 16,
   SHOW = 17,
   COVER = 18,
@@ -113,7 +114,7 @@ static const char *take(struct plan *plan, struct counts *seen, uint32_t type, c
       plan->landlock_min = u32(body);
       return NULL;
     case TIER:
-      if (length != 4 || plan->tier != 0 || u32(body) < TIER_SPACES || u32(body) > TIER_BARE) return "the tier is cut short, unknown or there twice";
+      if (length != 4 || plan->tier != 0 || u32(body) < TIER_SPACES || u32(body) > TIER_ALONE) return "the tier is cut short, unknown or there twice";
       plan->tier = (enum plan_tier)u32(body);
       return NULL;
     case LANDLOCK_MOST:
@@ -152,6 +153,13 @@ static const char *take(struct plan *plan, struct counts *seen, uint32_t type, c
       if (length != 8 || u32(body + 4) < 8 || u32(body + 4) > 32 || plan->route_count == ROUTES_MAX) return "a route is cut short or too wide, or there are too many";
       plan->routes[plan->route_count++] = (struct plan_route){.address = u32(body), .prefix = (uint8_t)u32(body + 4)};
       return NULL;
+    case PORTS: {
+      if (length != 12 || plan->ports_count == PORTS_MAX) return "ports are cut short, or there are too many of them";
+      const uint32_t first = u32(body), last = u32(body + 4), step = u32(body + 8);
+      if (first == 0 || first > last || last > UINT16_MAX || step == 0 || step > UINT16_MAX) return "ports are none, or have no order";
+      plan->ports[plan->ports_count++] = (struct plan_ports){.first = (uint16_t)first, .last = (uint16_t)last, .step = (uint16_t)step};
+      return NULL;
+    }
     case NAMES:
       if (plan->names != NULL || length == 0) return "the table of names is empty or there twice";
       plan->names = body;
@@ -209,8 +217,11 @@ const char *plan_parse(unsigned char *bytes, size_t length, struct plan *plan) {
   if (plan->landlock_min == 0) return "it does not say which Landlock it needs";
   if (plan->tier == 0) plan->tier = TIER_SPACES;
   if (plan->tier == TIER_BARE && plan->names == NULL) return "its tier has no boundary without a table of names";
-  if (plan->tier == TIER_BARE && plan->broker != NULL) return "its tier has no broker";
-  if (plan->tier == TIER_BARE && (plan->flags & PLAN_CONNECT) != 0) return "its tier has no network to connect into";
+  if (plan->tier == TIER_ALONE && plan->names != NULL) return "its tier has no supervisor";
+  if (plan->tier == TIER_ALONE && plan->listener_count > 0) return "its tier has no network to listen in";
+  if (plan->tier != TIER_ALONE && plan->ports_count > 0) return "it has ports in a tier that does not tell by them";
+  if (plan->tier != TIER_SPACES && plan->broker != NULL) return "its tier has no broker";
+  if (plan->tier != TIER_SPACES && (plan->flags & PLAN_CONNECT) != 0) return "its tier has no network to connect into";
   if (plan->tier != TIER_BARE && (plan->flags & PLAN_READS) != 0) return "it asks about reads in a tier that hides by mounts";
   if ((plan->flags & PLAN_SELFTEST) != 0 && (plan->canary == NULL || plan->outside == NULL)) return "it wants a self-test without a canary or an outside folder";
   return NULL;

@@ -5,6 +5,7 @@
 #include "kernel.h"
 
 #include <errno.h>
+#include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <sched.h>
 #include <stdio.h>
@@ -15,6 +16,20 @@
 #include <sys/wait.h>
 
 static bool filter_action(uint32_t action) { return syscall(SYS_seccomp, SECCOMP_GET_ACTION_AVAIL, 0, &action) == 0; }
+
+/* A second supervisor in one tree is refused, and containers may refuse the first: tried for real, in a child. */
+static bool can_notify(void) {
+  const pid_t child = fork();
+  if (child == 0) {
+    struct sock_filter allow = {.code = BPF_RET | BPF_K, .k = SECCOMP_RET_ALLOW};
+    const struct sock_fprog program = {.len = 1, .filter = &allow};
+    const bool can = prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 && syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_NEW_LISTENER, &program) >= 0;
+    _exit(can ? 0 : 1);
+  }
+  int status = 1;
+  while (child > 0 && waitpid(child, &status, 0) < 0 && errno == EINTR) continue;
+  return child > 0 && WIFEXITED(status) && WEXITSTATUS(status) == 0;
+}
 
 /* Runs the steps in a child and prints "name ok", or "name STEP ERRNO" for the one that failed: fail() speaks on the pipe. */
 static void try_namespaces(const char *name, uint32_t flags) {
@@ -86,7 +101,8 @@ int probe(void) {
   if (uname(&kernel) == 0) printf("kernel\t%s %s\n", kernel.release, kernel.machine);
   printf("landlock\t%d\n", landlock_abi());
   printf("filter\t%s\n", filter_action(SECCOMP_RET_ERRNO) ? "yes" : "no");
-  printf("notify\t%s\n", filter_action(SECCOMP_RET_USER_NOTIF) ? "yes" : "no");
+  fflush(stdout);
+  printf("notify\t%s\n", filter_action(SECCOMP_RET_USER_NOTIF) && can_notify() ? "yes" : "no");
   try_looking();
   try_namespaces("namespaces", PLAN_USERNS);
   if (geteuid() == 0) try_namespaces("namespaces-as-root", 0);

@@ -19,7 +19,7 @@
 #include <sys/stat.h>
 #include <sys/un.h>
 
-/* Not tried: the pid is one that the session itself may have. */
+/* Not tried: the pid is one that the session itself may have, or the tier does not hold it. */
 #define NOT_TRIED (-1)
 
 enum row { READ_HIDDEN, WRITE_OUTSIDE, MODE_OUTSIDE, TCP, UDP, ABSTRACT, SIGNAL, INSPECT, NAMESPACE, TERMINAL, URING, DESCRIPTORS, LATE_NAME };
@@ -37,21 +37,43 @@ static socklen_t abstract_address(struct sockaddr_un *to, const char *name) {
   return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + strlen(name));
 }
 
-static int listener(int type, uint16_t *port) {
+static bool is_granted(const struct plan *plan, uint16_t port) {
+  for (size_t i = 0; i < plan->ports_count; i++) {
+    const struct plan_ports *ports = &plan->ports[i];
+    if (port >= ports->first && port <= ports->last && (port - ports->first) % ports->step == 0) return true;
+  }
+  return false;
+}
+
+/* A port that no server has and that the plan lets nobody connect to; 0 where none was found, and the kernel's choice where it lets be connected to none. */
+static uint16_t closed_port(int fd, const struct plan *plan) {
+  for (uint16_t port = 20011; plan->ports_count > 0 && port < 20211; port++) {
+    const struct sockaddr_in at = loopback(port);
+    if (!is_granted(plan, port) && bind(fd, (const struct sockaddr *)&at, sizeof at) == 0) return port;
+  }
+  return 0;
+}
+
+static int listener(int type, uint16_t *port, const struct plan *plan) {
   const int fd = socket(AF_INET, type | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
   struct sockaddr_in at = loopback(0);
   socklen_t length = sizeof at;
   /* A machine without a loopback interface: the row then says that nothing was shown. */
-  if (fd < 0 || bind(fd, (struct sockaddr *)&at, sizeof at) != 0 || getsockname(fd, (struct sockaddr *)&at, &length) != 0) return -1;
+  if (fd < 0 || (closed_port(fd, plan) == 0 && bind(fd, (struct sockaddr *)&at, sizeof at) != 0) || getsockname(fd, (struct sockaddr *)&at, &length) != 0) return -1;
   if (type == SOCK_STREAM && listen(fd, 4) != 0) return -1;
   *port = ntohs(at.sin_port);
+  /* All are taken that would show something. */
+  if (is_granted(plan, *port)) {
+    close(fd);
+    return -1;
+  }
   return fd;
 }
 
 void targets_open(struct targets *targets, const struct plan *plan) {
-  *targets = (struct targets){.launcher = getpid(), .canary = plan->canary, .outside = plan->outside, .late = plan->names != NULL ? plan->cwd : NULL, .has_spaces = plan->tier == TIER_SPACES};
-  targets->tcp = listener(SOCK_STREAM, &targets->tcp_port);
-  targets->udp = listener(SOCK_DGRAM, &targets->udp_port);
+  *targets = (struct targets){.launcher = getpid(), .canary = plan->canary, .outside = plan->outside, .late = plan->names != NULL ? plan->cwd : NULL, .has_spaces = plan->tier == TIER_SPACES, .holds_modes = plan->tier != TIER_ALONE, .keeps_signals = plan->tier != TIER_ALONE || landlock_used(plan) >= 6};
+  targets->tcp = listener(SOCK_STREAM, &targets->tcp_port, plan);
+  targets->udp = listener(SOCK_DGRAM, &targets->udp_port, plan);
   uint64_t random = 0;
   if (getrandom(&random, sizeof random, 0) != (ssize_t)sizeof random) fail("self-test", "getrandom");
   snprintf(targets->abstract_name, sizeof targets->abstract_name, "nd7-%016llx", (unsigned long long)random);
@@ -130,13 +152,14 @@ void selftest_attempts(const struct targets *t, struct attempt *attempts, bool i
   result[READ_HIDDEN] = try_open(t->canary, O_RDONLY);
   /* Outside nothing is written: the same rights are asked for. */
   result[WRITE_OUTSIDE] = inside ? try_write(t->outside, t->launcher) : error_of(access(t->outside, W_OK));
-  if (stat(t->outside, &s) != 0) result[MODE_OUTSIDE] = errno;
+  if (!t->holds_modes) result[MODE_OUTSIDE] = NOT_TRIED;
+  else if (stat(t->outside, &s) != 0) result[MODE_OUTSIDE] = errno;
   else if (inside) result[MODE_OUTSIDE] = error_of(chmod(t->outside, s.st_mode & 07777));
   else result[MODE_OUTSIDE] = s.st_uid == geteuid() ? 0 : EPERM;
   result[TCP] = t->tcp < 0 ? NOT_TRIED : try_connect(AF_INET, SOCK_STREAM, &tcp, sizeof tcp);
   result[UDP] = t->udp < 0 ? NOT_TRIED : try_connect(AF_INET, SOCK_DGRAM, &udp, sizeof udp);
   result[ABSTRACT] = try_connect(AF_UNIX, SOCK_STREAM, &abstract, length);
-  result[SIGNAL] = t->launcher < 16 ? NOT_TRIED : error_of(kill(t->launcher, 0));
+  result[SIGNAL] = t->launcher < 16 || !t->keeps_signals ? NOT_TRIED : error_of(kill(t->launcher, 0));
   snprintf(path, sizeof path, "/proc/%d/environ", t->launcher);
   result[INSPECT] = t->launcher < 16 ? NOT_TRIED : try_open(path, O_RDONLY);
   /* Outside, the launcher does it: namespaces_enter. Where it does not, nothing is shown. */

@@ -21,6 +21,7 @@ static int fail(const char *text) {
 }
 
 static int connect_to(const char *path) {
+  if (strncmp(path, "tcp:", 4) == 0) return door_connect();
   struct sockaddr_un address = {.sun_family = AF_UNIX};
   if (strlen(path) >= sizeof address.sun_path) return -1;
   memcpy(address.sun_path, path, strlen(path) + 1);

@@ -73,6 +73,11 @@ int answer_parse(char *bytes, size_t length, struct answer *answer);
 /* Connects (starting the recorder where there is none) and exchanges. */
 enum exchanged ask_recorder(const struct request *request, const struct conf *conf, struct answer *answer);
 
+/* --- door.c -------------------------------------------------------------------------------------------------- */
+
+/* Connects to the door of a session that may make no unix sockets: ND7_SOCKET is then `tcp:PORT`, on the loopback. -1 with errno; ENOENT where there is none. */
+int door_connect(void);
+
 /* --- ask.c --------------------------------------------------------------------------------------------------- */
 
 /* Whether the program was called as what asks inside a session. */

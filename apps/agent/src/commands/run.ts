@@ -30,7 +30,7 @@ export function register(program: Command, io: Io): void {
     .option('--profile <name>', 'the rules: default, offline or review, in place of what your policy extends')
     .option(
       '--tier <tier>',
-      'the kind of boundary: T1 (namespaces, mounts, Landlock, call filter), T2 (no namespaces and mounts), or auto: the strongest here that the rules take',
+      'the kind of boundary: T1 (namespaces, mounts, Landlock, call filter), T2 (no namespaces and mounts), T3 (Landlock and call filter alone: weaker, and never taken unasked), or auto: the strongest here that the rules take',
       'auto',
     )
     .option(
@@ -98,6 +98,7 @@ async function run(command: string[], options: RunOptions, io: Io): Promise<void
     project,
     nd7Home: io.home,
     environment: io.env,
+    tier,
     tmp: process.platform === 'darwin' ? (await import('../confine/session-tmp.js')).sessionTmp() : undefined,
   });
   const ruleset = options.without.length === 0 ? said : { ...said, required: requiredBut(said, options.without) };
@@ -148,12 +149,8 @@ function requiredBut({ required }: Ruleset, without: readonly string[]): Ruleset
 
 /** Throws `CliError` for what is no tier here. */
 export function tierOf(said: string): PlanTier | 'auto' {
-  if (said === 'T1' || said === 'T2' || said === 'auto') return said;
-  throw new CliError(
-    2,
-    said === 'T3' ? 'tier T3 (Landlock alone) is not there' : `there is no tier "${said}"`,
-    'Leave --tier out, or say T1, T2 or auto.',
-  );
+  if (said === 'T1' || said === 'T2' || said === 'T3' || said === 'auto') return said;
+  throw new CliError(2, `there is no tier "${said}"`, 'Leave --tier out, or say T1, T2, T3 or auto.');
 }
 
 const AGENTS: readonly AgentName[] = ['claude-code', 'codex'];

@@ -190,6 +190,28 @@ describe.each([['who runs the tests', undefined], ...(isRoot ? [['an ordinary us
       expect(person.leftovers()).toEqual([]);
     });
 
+    it('holds in tier T3 but for what its manifest admits', () => {
+      const result = person.result('--tier', 'T3');
+      expect(result.attacks.filter(({ verdict }) => verdict === 'not-held')).toEqual([]);
+      expect([result.status, named(result, 'skipped')]).toEqual([0, []]);
+      const admitted = named(result, 'admitted');
+      for (const name of ['chmod', 'new-git-hook', 'new-envrc', 'tcp-loopback', 'listen', 'write-shm'])
+        expect(admitted).toContain(name);
+      const held = named(result, 'held');
+      for (const name of [
+        'read-secret',
+        'write-new',
+        'truncate',
+        'setxattr',
+        'unix-socket-late',
+        'kill',
+        'ptrace',
+        'stay',
+      ])
+        expect(held).toContain(name);
+      expect(person.leftovers()).toEqual([]);
+    });
+
     it('says as nd7 run does, with exit 2, that a boundary as the rules want it cannot be made', () => {
       person.policy({ require: ['files.masks.host'] });
       expect(person.nd7('selftest')).toMatchObject({

@@ -17,7 +17,7 @@ export function register(program: Command, io: Io): void {
     .command('selftest')
     .description('try to get out of the boundary that nd7 run makes here, and say what held')
     .option('--profile <name>', 'the rules: default, offline or review, in place of what your policy extends')
-    .option('--tier <tier>', 'the kind of boundary: T1, T2, or auto, as nd7 run takes it', 'auto')
+    .option('--tier <tier>', 'the kind of boundary: T1, T2, T3, or auto, as nd7 run takes it', 'auto')
     .option('--agent <name>', 'with what your policy adds for an agent: claude-code or codex')
     .addHelpText(
       'after',
@@ -56,6 +56,7 @@ async function run(options: SelftestOptions, io: Io): Promise<void> {
     project: projectOf(io.cwd, home),
     nd7Home: io.home,
     environment: io.env,
+    tier,
   });
   for (const { kind, text } of notes) if (kind !== 'without-effect') io.err(`nd7: ${safeLine(text)}`);
   const progress = io.progress('attacking');

@@ -1,6 +1,7 @@
 // One attempt at a session: in one tier, one way. What the ways are, and what stays between them, is in run-session.ts.
 import {
   adviceFor,
+  aloneManifest,
   bareManifest,
   launch,
   manifest,
@@ -26,9 +27,11 @@ import { hiddenProgram } from './hidden-program.js';
 import { RefusedHosts } from './hosts.js';
 import { Ingress } from './ingress.js';
 import { Mediation } from './mediate.js';
+import { tellLate } from './late-leaves.js';
 import type { OutsidePrograms } from './outside-programs.js';
 import { OwnListeners } from './own-listeners.js';
 import type { RunRecord } from './record.js';
+import { SeenListeners } from './seen-listeners.js';
 import type { RunRequest } from './session-request.js';
 import { passSignals } from './signals.js';
 
@@ -70,14 +73,14 @@ export async function attempt(
     grants?.answered(decision);
     return record.answer(decision, isRepeated);
   };
-  const own = way.tier === 'T2' ? await OwnListeners.open(listenersOf(ruleset)) : undefined;
+  const own = await listenersIn(way.tier, ruleset, door);
   const { nd7Home, environment } = request;
   const rules = (): NetworkRules => grants?.network ?? ruleset.network;
   const lost = (): void => request.warn('the relay of the proxy has ended: nothing gets out of this session any more');
   const out = wayOut({ ruleset, nd7Home, environment, outside, record: answered, rules, lost, own: own?.ports });
   grants?.reach(out);
   request.learning?.listensOn(out.listeners.flatMap(({ address, port }) => (address === '127.0.0.1' ? [port] : [])));
-  const prepared = prepareSession(request, out, door, way);
+  const prepared = prepareSession(request, out, door, way, own instanceof SeenListeners ? own.door : undefined);
   let ingress: Ingress | undefined;
   let end = (): void => undefined;
   const commands = way.broker?.commands(prepared.plan, record, request.warn, () => end());
@@ -104,7 +107,9 @@ export async function attempt(
       front: request.learning?.beside(front) ?? front,
       ...(commands === undefined ? {} : { commands }),
       ...(request.front && { start: request.front.start }),
-      ...(own === undefined ? {} : { doors: { announced: (port) => own.announced(port), opened: opener(door) } }),
+      ...(own instanceof OwnListeners
+        ? { doors: { announced: (port) => own.announced(port), opened: opener(door) } }
+        : {}),
       ...(request.stdio === undefined ? {} : { stdio: request.stdio }),
       admit: async ({ landlock, proofs, supervised }) => {
         const rows = rowsOf(way, ruleset, prepared, { proofs, supervised, landlock });
@@ -115,6 +120,7 @@ export async function attempt(
         // On the disk before the program runs: nothing that it does can then be without it.
         await record.note('enforcement', recorded(ruleset, boundary), 'what holds');
         door?.admit(session.process.pid);
+        if (own instanceof SeenListeners) own.admit(session.process.pid);
         grants?.admit(session.process.pid, way.isObserved ? session : undefined);
         commands?.admit(session.process.pid);
         request.started(boundary);
@@ -134,6 +140,9 @@ export async function attempt(
       const ended = await session.ended;
       await mediation.finish();
       await commands?.over();
+      if (prepared.leaves !== undefined && start !== undefined)
+        for (const line of await tellLate(ruleset, prepared.leaves, (...entry) => record.note(...entry)))
+          request.warn(line);
       if (start !== undefined) {
         request.decided([...mediation.tallies, ...refused.tallies], grants?.made ?? []);
         adviseOn(ended, request);
@@ -168,6 +177,17 @@ function pathInside({ ruleset, environment }: RunRequest, door: string): { PATH?
   return path === undefined ? {} : { PATH: `${path}:${door}` };
 }
 
+/** Listeners of this process's own, where the session has no network of its own. */
+async function listenersIn(
+  tier: PlanTier,
+  ruleset: Ruleset,
+  door: Door | undefined,
+): Promise<OwnListeners | SeenListeners | undefined> {
+  if (tier === 'T1') return undefined;
+  const count = listenersOf(ruleset);
+  return tier === 'T2' ? OwnListeners.open(count) : SeenListeners.open(count, opener(door));
+}
+
 /** Where there is no door, whoever opens it is cut off. */
 function opener(door: Door | undefined): Doors['opened'] {
   return (socket, pid) => (door === undefined ? socket.destroy() : door.opened(socket, pid));
@@ -182,6 +202,7 @@ interface Found {
 /** What holds, before and after it was tried; before, with the newest Landlock. */
 function rowsOf(way: Way, ruleset: Ruleset, { built }: Prepared, found: Found): ManifestRow[] {
   const { proofs, supervised, landlock = Infinity } = found;
+  if ('asked' in built && way.tier === 'T3') return aloneManifest(ruleset, built, proofs, landlock);
   return 'asked' in built
     ? bareManifest(ruleset, built, proofs, landlock)
     : manifest(ruleset, built, proofs, way.isObserved ? supervised : undefined, way.broker !== undefined);
@@ -192,6 +213,7 @@ function prepareSession(
   out: WayOut,
   door: Door | undefined,
   way: Way,
+  doorPort: number | undefined,
 ): ReturnType<typeof prepare> {
   try {
     const said = door === undefined ? request.argv : (request.attachment?.argv ?? request.argv);
@@ -199,7 +221,7 @@ function prepareSession(
     const argv = said.map((word) => (word.startsWith(`${DOOR}/`) ? place + word.slice(DOOR.length) : word));
     const variables = {
       ...out.environment,
-      ...door?.variablesIn(way.tier),
+      ...door?.variablesIn(way.tier, doorPort),
       ...way.broker?.variables,
       ...(door === undefined ? {} : pathInside(request, place)),
     };
@@ -211,7 +233,8 @@ function prepareSession(
     ];
     const { listeners, routes, resolvesNames } = out;
     const connects = way.tier === 'T1' && request.ruleset.network.listen.length > 0;
-    const own = { argv, connects, listeners, routes, resolvesNames, variables, shows, door: door?.bare };
+    const ports = doorPort === undefined ? [] : [doorPort];
+    const own = { argv, connects, listeners, routes, resolvesNames, variables, shows, ports, door: door?.bare };
     const learns = request.learning !== undefined;
     const { tier, userNamespace, isObserved, broker } = way;
     const how = { tier, userNamespace, isObserved, broker: broker?.folder, learns, isRoot: isRoot(), isFront: true };

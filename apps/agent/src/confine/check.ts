@@ -25,7 +25,15 @@ export async function boundary(): Promise<Check> {
         ? undefined
         : namespaceRefusal();
   const mend = next === undefined ? {} : { next };
-  const [strongest] = given;
+  // The weakest is never taken unasked.
+  const [strongest] = given.filter((tier) => tier !== 'T3');
+  if (strongest === undefined && given.length > 0)
+    return {
+      name,
+      state: 'note',
+      text: `nd7 run confines in tier T3 alone (${kernel}), which is taken only by --tier T3 or "weakestTier": "T3" in your policy: protected names are then compared and not held, and the network is held by ports; not in ${not}`,
+      ...mend,
+    };
   if (strongest === undefined) return { name, state: 'note', text: `nd7 run cannot confine: ${not}`, ...mend };
   const also = given.length > 1 ? `, and in ${given.slice(1).join(', ')} where it is asked for` : '';
   const text = `nd7 run confines in tier ${strongest}${also} (${kernel})${not === '' ? '' : `; not in ${not}`}`;

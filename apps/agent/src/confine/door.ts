@@ -144,8 +144,9 @@ export class Door {
     return { socket, paths: [socket, join(dirname(this.source), 'hook')] };
   }
 
-  /** Variables that name the door inside. */
-  variablesIn(tier: PlanTier): Record<string, string> {
+  /** Variables that name the door inside; `port`: where it is one of the loopback (T3). */
+  variablesIn(tier: PlanTier, port?: number): Record<string, string> {
+    if (port !== undefined) return { ND7_SOCKET: `tcp:${port}` };
     return { ND7_SOCKET: join(this.placeIn(tier), 'hook') };
   }
 

@@ -156,7 +156,7 @@ function terminated(egress: Egress, input: WayOutInput): Roots | undefined {
   if (own !== undefined)
     throw new CliError(
       2,
-      `the credential "${first.name}" is put on by ending TLS, and tier T2 cannot show programs what they then have to trust`,
+      `the credential "${first.name}" is put on by ending TLS, and tiers T2 and T3 cannot show programs what they then have to trust`,
       'Point its client at an endpoint ("way": "endpoint"), take it out of your policy, or use tier T1.',
       'no-terminate',
     );

@@ -19,6 +19,8 @@ export interface RulesetRequest {
   tmp?: string | undefined;
   /** What is said of this session alone; null or left out for nothing. */
   session?: PolicyFile | null;
+  /** The tier that was asked for by name: T3 is then taken, where no policy but nd7’s own says how weak it may be. */
+  tier?: string;
 }
 
 /** The ruleset of one session, from the policies on this machine, and what a person should know about them. */
@@ -43,7 +45,23 @@ export function inputFor(request: RulesetRequest): CompileInput {
   };
   // An agent's pack is called as the agent is.
   const packs = request.agent === undefined ? [] : [request.agent];
-  return loadPolicies({ places, profile: request.profile, packs, session: request.session ?? null });
+  const input = loadPolicies({ places, profile: request.profile, packs, session: request.session ?? null });
+  return request.tier === 'T3' ? acceptingT3(input) : input;
+}
+
+/** Who names the tier accepts it for this session. Teams and projects that are not trusted narrow that, as they do everything. */
+function acceptingT3(input: CompileInput): CompileInput {
+  const { user, project, session, files } = input;
+  const own = [user, project?.policy ?? null, ...files.values()];
+  if (own.some((file) => file?.document.weakestTier !== undefined)) return input;
+  const said = session.policy ?? {
+    name: 'command line',
+    file: null,
+    hash: null,
+    document: { nd7: 1 },
+    lineOf: () => null,
+  };
+  return { ...input, session: { ...session, policy: { ...said, document: { ...said.document, weakestTier: 'T3' } } } };
 }
 
 /** What is wrong with a policy, as a command says it. */

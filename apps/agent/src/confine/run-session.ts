@@ -3,6 +3,7 @@ import { adviceFor, findLauncher, type Ended } from '@nd7/confine';
 import { CliError } from '../cli/io.js';
 import { SessionGrants } from '../grants/session-grants.js';
 import { safeLine } from '../show/safe.js';
+import { acceptAlone, offerAlone, tooWeak } from './alone.js';
 import { attempt, isRoot, type Inside, type Way } from './attempt.js';
 import { brokered, type Brokered } from './brokered.js';
 import { Door } from './door.js';
@@ -34,7 +35,7 @@ export async function runSession(request: RunRequest): Promise<Ended> {
         ? undefined
         : brokered(request.nd7Home, door, request.attachment, request.warn);
     const ended = await attemptTiers(request, launcher.path, { record, door, grants, outside }, broker);
-    if (!ended.hasRun) throw failed(ended);
+    if (!ended.hasRun) throw refusal(ended, request, launcher.path);
     await grants?.close();
     await door?.close();
     await request.beforeEnd?.(record);
@@ -67,25 +68,16 @@ async function attemptTiers(
   broker: Brokered | undefined,
 ): Promise<Ended & { hasRun: boolean }> {
   const { tier = 'auto', ruleset } = request;
-  const bare = (): Promise<Ended & { hasRun: boolean }> => {
+  const without = (tier: 'T2' | 'T3'): Promise<Ended & { hasRun: boolean }> => {
     // The broker's zygote is made for the namespaces of T1: commands are the agent's own children here.
     if (broker !== undefined) inside.door?.forget(request.attachment?.files ?? {});
-    return attempt(request, launcher, inside, {
-      tier: 'T2',
-      userNamespace: false,
-      isObserved: true,
-      broker: undefined,
-    });
+    const way: Way = { tier, userNamespace: false, isObserved: tier === 'T2', broker: undefined };
+    return attempt(tier === 'T3' ? acceptAlone(request) : request, launcher, inside, way);
   };
+  if (tier === 'T3') return without('T3');
   if (tier === 'T2') {
-    if (ruleset.weakestTier === 'T1')
-      throw new CliError(
-        2,
-        'your policy takes nothing weaker than tier T1',
-        'Leave --tier out, or change "weakestTier" in the policy that says so: nd7 policy show.',
-        'weak-tier',
-      );
-    return bare();
+    if (ruleset.weakestTier === 'T1') throw tooWeak(ruleset);
+    return without('T2');
   }
   const way: Way = { tier: 'T1', userNamespace: true, isObserved: true, broker };
   let ended = await attempt(request, launcher, inside, way);
@@ -96,7 +88,10 @@ async function attemptTiers(
   }
   // To learn takes the stronger one.
   const mayWeaken = tier === 'auto' && ruleset.weakestTier !== 'T1' && request.learning === undefined;
-  if (!ended.hasRun && mayWeaken && REFUSES_T1.includes(ended.failure?.step ?? '')) return bare();
+  if (!ended.hasRun && mayWeaken && REFUSES_T1.includes(ended.failure?.step ?? '')) {
+    ended = await without('T2');
+    return !ended.hasRun && ended.failure?.step === 'observe' && ruleset.weakestTier === 'T3' ? without('T3') : ended;
+  }
   // Where calls cannot be answered: what that takes from the boundary is in the manifest, and the policy may require it.
   if (!ended.hasRun && ended.failure?.step === 'observe' && request.learning === undefined)
     ended = await attempt(request, launcher, inside, { ...way, isObserved: false });
@@ -152,6 +147,13 @@ async function openGrants(
     request.warn(`nd7 allow will not reach this session: ${error instanceof Error ? error.message : String(error)}`);
     return undefined;
   }
+}
+
+/** Why nothing was started, and what could be. */
+function refusal(ended: Ended, { tier = 'auto', ruleset, learning }: RunRequest, launcher: string): CliError {
+  const error = failed(ended);
+  const isOffered = tier === 'auto' && ruleset.weakestTier === 'T2' && learning === undefined;
+  return (isOffered && ended.failure?.step === 'observe' ? offerAlone(launcher, error) : undefined) ?? error;
 }
 
 function failed({ failure }: Ended): CliError {

@@ -31,6 +31,16 @@ export interface Side {
   came: ReadonlyMap<string, Came>;
 }
 
+/** Properties that tier T3 does not hold at all, as its manifest says so: whatever is tried against them may get out. */
+const OPEN_IN_T3: Partial<Record<Property, RegExp>> = {
+  'files.metadata': /can be changed anywhere: nobody answers calls/,
+  'files.masks': /what is hidden in writable folders can be read/,
+  'files.leaves': /protected names are made and changed/,
+  'network.loopback': /servers inside listen where they say/,
+  'processes.signal': /other processes can be signalled/,
+  'ipc.memory': /programs share in \/dev\/shm/,
+};
+
 /** Whether an attempt of a side got through. */
 export function gotThrough({ shows, name }: Attack, { world, came }: Side): boolean {
   // What is found outside says more than the attempt's own word.
@@ -51,7 +61,10 @@ export function judge(
   const judged = (verdict: Verdict, why: string): Judged => ({ name, property, tried, verdict, why });
   if (gotThrough(attack, inside)) {
     const limit = row?.limit ?? '';
-    const isAnnounced = row !== undefined && row.status !== 'full' && attack.admitted?.test(limit) === true;
+    const isAnnounced =
+      row !== undefined &&
+      row.status !== 'full' &&
+      [attack.admitted, OPEN_IN_T3[property]].some((words) => words?.test(limit) === true);
     return isAnnounced ? judged('admitted', limit) : judged('not-held', gap(attack, inside.world, ruleset));
   }
   const lacking = lacks(attack, inside.world);

@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { mkdirSync, readFileSync, realpathSync, writeFileSync } from 'node:fs';
 import { release } from 'node:os';
 import { dirname, join } from 'node:path';
-import { findLauncher, probeKernel, tiersOf, type PlanTier } from '@nd7/confine';
+import { findLauncher, probeKernel, tiersOf, type KernelFacts, type PlanTier } from '@nd7/confine';
 import { findNative } from '@nd7/kernel';
 import { openHome } from '@nd7/journal';
 import { rulesetHash, type CompileInput, type Ruleset } from '@nd7/policy';
@@ -66,7 +66,7 @@ export async function selftest(request: SelftestRequest): Promise<Selftest> {
   const home = realpathSync(request.nd7Home);
   sweep(home);
   const { tier = 'auto' } = request;
-  const [strongest = 'T1'] = tier === 'auto' ? tiersOf(probeKernel(launcher.path)).given : [tier];
+  const [strongest = 'T1'] = tier === 'auto' ? takenOf(probeKernel(launcher.path), request.ruleset) : [tier];
   // Without them their rows are skipped, by name.
   const probes = await findNative('nd7-probes');
   const run = new Run(request, strongest, new Traces(home), 'path' in probes ? probes.path : undefined);
@@ -75,6 +75,11 @@ export async function selftest(request: SelftestRequest): Promise<Selftest> {
   } finally {
     await run.end();
   }
+}
+
+/** The tiers that would be taken unasked: T3 only where the rules say so. */
+function takenOf(facts: KernelFacts, { weakestTier }: Ruleset): PlanTier[] {
+  return tiersOf(facts).given.filter((tier) => tier !== 'T3' || weakestTier === 'T3');
 }
 
 /** One self-test from the making of its targets to their end. */

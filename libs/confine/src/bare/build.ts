@@ -31,6 +31,8 @@ export interface BareInput {
   tmp: string | undefined;
   memory: string | undefined;
   door: BareDoor | undefined;
+  /** Nobody opens what is asked for: what the rules do not say does not hold (T3). */
+  isAlone?: boolean;
   isRoot: boolean;
 }
 
@@ -46,7 +48,8 @@ export class TooManyRulesError extends Error {
 }
 
 /** Closed but for what is granted in them: folders that a mount view has afresh. */
-const CLOSED = ['/tmp', '/var/tmp', '/run', '/dev/shm'];
+const MEMORY = '/dev/shm';
+const CLOSED = ['/tmp', '/var/tmp', '/run', MEMORY];
 const OWN = ['/proc', '/dev'];
 const DEVICES = ['null', 'zero', 'full', 'random', 'urandom', 'tty', 'ptmx', 'pts/ptmx'];
 
@@ -64,7 +67,9 @@ export function buildBare(input: BareInput): BareBuilt {
   for (const node of [...ruleset.files.slice(1), ...keptInTmp(ruleset)])
     addNode(node, ruleset, places, shortfalls, looks);
   for (const path of [...input.hide, ...found.masked]) addHidden(path, ruleset.project, places, looks);
-  const closed = ruleset.privateTmp ? CLOSED : CLOSED.filter((path) => path !== ruleset.tmp && path !== '/var/tmp');
+  const isAlone = input.isAlone === true;
+  const ownFolders = ruleset.privateTmp ? CLOSED : CLOSED.filter((path) => path !== ruleset.tmp && path !== '/var/tmp');
+  const closed = isAlone ? ownFolders.filter((path) => path !== MEMORY) : ownFolders;
   for (const path of closed) places.add({ path: resolvePath(path)?.path ?? path, state: 'hidden', exec: false });
   for (const path of found.gitDirs) places.add({ path, state: 'pinned', exec: true });
   for (const { path, leaf } of found.leaves) {
@@ -76,10 +81,12 @@ export function buildBare(input: BareInput): BareBuilt {
   const canRun = places.inherited(ruleset.tmp).exec;
   if (tmp !== undefined) places.add({ path: tmp, state: 'writable', exec: canRun });
   if (memory !== undefined) places.add({ path: memory, state: 'writable', exec: false });
-  const { rules, view } = new Rules(places, input.isRoot).make();
-  if (memory !== undefined) view.push({ kind: 'show', path: '/dev/shm', source: memory });
+  // Semaphores and shared memory are made there by that very name, and nobody can lead it elsewhere.
+  if (isAlone && resolvePath(MEMORY) !== undefined) places.add({ path: MEMORY, state: 'writable', exec: false });
+  const { rules, view } = new Rules(places, input.isRoot || isAlone).make();
+  if (memory !== undefined) view.push({ kind: 'show', path: MEMORY, source: memory });
   for (const path of input.door?.paths ?? []) view.push({ kind: 'show', path, source: input.door?.socket ?? path });
-  for (const { path } of ruleset.sockets) {
+  for (const { path } of isAlone ? [] : ruleset.sockets) {
     const real = resolvePath(path)?.path;
     if (real !== undefined && statSync(real).isSocket()) view.push({ kind: 'writable', path: real });
   }
@@ -95,7 +102,7 @@ export function buildBare(input: BareInput): BareBuilt {
     ),
     stateOf: (path) => places.stateOf(path),
     asked,
-    asksReads: asked.some((path) => !masked.has(path) || ruleset.patterns === 'strict'),
+    asksReads: !isAlone && asked.some((path) => !masked.has(path) || ruleset.patterns === 'strict'),
   };
 }
 
@@ -107,13 +114,13 @@ class Rules {
 
   constructor(
     private readonly places: Places,
-    isRoot: boolean,
+    readsProc: boolean,
   ) {
     this.#all = places.paths();
     const { readFile, readDir, writeFile, truncate, ioctlDevice } = RIGHTS;
     // The names in a folder cannot be closed where the folder above can be listed.
     this.rules.push({ path: '/', rights: readDir });
-    this.rules.push({ path: '/proc', rights: readFile | readDir | (isRoot ? 0 : writeFile | truncate) });
+    this.rules.push({ path: '/proc', rights: readFile | readDir | (readsProc ? 0 : writeFile | truncate) });
     for (const name of DEVICES)
       this.rules.push({ path: `/dev/${name}`, rights: readFile | writeFile | truncate | ioctlDevice });
   }

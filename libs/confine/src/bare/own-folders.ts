@@ -12,7 +12,7 @@ const NAME = /^nd7-(\d+)-[A-Za-z0-9]{6}$/;
 const MEMORY = '/dev/shm';
 
 /** Makes them, named after this process, and takes away those of processes that have ended without doing so. */
-export function makeOwnFolders(base: string, wantsTmp: boolean): OwnFolders {
+export function makeOwnFolders(base: string, wantsTmp: boolean, wantsMemory = true): OwnFolders {
   const made: string[] = [];
   const make = (folder: string): string | undefined => {
     sweep(folder);
@@ -26,7 +26,7 @@ export function makeOwnFolders(base: string, wantsTmp: boolean): OwnFolders {
   };
   return {
     tmp: wantsTmp ? make(base) : undefined,
-    memory: make(MEMORY),
+    memory: wantsMemory ? make(MEMORY) : undefined,
     remove: () => made.forEach((path) => rmSync(path, { recursive: true, force: true })),
   };
 }

@@ -306,6 +306,56 @@ describe.each<Architecture>(['x86_64', 'aarch64'])('the filter for %s', (archite
     ]);
   });
 
+  it('answers alone where nobody is asked: never with a question, and by the Landlock that holds the rest', () => {
+    const alone = (landlock: number) => {
+      const built = callFilter(architecture, { scoped: landlock >= 6, alone: landlock });
+      expect(built.length / 8).toBeLessThan(900);
+      return (name: string, ...low: number[]): string => {
+        const number = allowed.get(name);
+        const args = [...low.map(BigInt), 0n, 0n, 0n, 0n, 0n, 0n].slice(0, 6);
+        return number === undefined ? 'not here' : interpret(built, { arch: ARCH[architecture], number, args });
+      };
+    };
+    const [six, five, three, two] = [alone(6), alone(5), alone(3), alone(2)];
+    fc.assert(
+      fc.property(fc.constantFrom(...allowed.keys()), args, (name, values) =>
+        [six, two].every((run) => run(name, ...values.map((value) => Number(value & 0xffffffffn))) !== ASK),
+      ),
+    );
+    for (const name of ['chmod', 'fchmodat', 'utimensat', 'unlinkat', 'connect', 'bind', 'listen', 'execve', 'rename'])
+      expect([name, six(name)]).toEqual([name, allowed.has(name) ? ALLOW : 'not here']);
+    for (const name of ['setxattr', 'fremovexattr', 'shmget', 'semop', 'mq_open'])
+      expect([name, six(name)]).toEqual([name, EPERM]);
+    for (const name of ['setxattrat', 'file_setattr']) expect([name, six(name)]).toEqual([name, ENOSYS]);
+    for (const name of ['prlimit64', 'sched_setaffinity', 'sched_setattr'])
+      expect([six(name, 0), six(name, 5)]).toEqual([ALLOW, EPERM]);
+    expect([six('setpriority', 0, 0), six('setpriority', 0, 9), six('ioprio_set', 1, 9)]).toEqual([
+      ALLOW,
+      EPERM,
+      EPERM,
+    ]);
+    // Unix sockets only in pairs; TCP where its ports are told apart.
+    expect([six('socket', 1, 1), six('socket', 1, 5), six('socketpair', 1, 1), six('socketpair', 1, 2)]).toEqual([
+      ...[EACCES, EACCES, ALLOW, EACCES],
+    ]);
+    expect([six('socket', 2, 1), six('socket', 10, 1, 6), six('socket', 2, 1, 262), six('socket', 2, 2)]).toEqual([
+      ...[ALLOW, ALLOW, EACCES, EACCES],
+    ]);
+    expect([three('socket', 2, 1), three('socket', 10, 1, 6), six('socket', 16, 0o2000003)]).toEqual([
+      ...[EACCES, EACCES, EAFNOSUPPORT],
+    ]);
+    // What cuts a file short without opening it to write.
+    const [cuts, writes] = [0o1000, 0o1001];
+    expect([two('openat', 3, 0, cuts), two('openat', 3, 0, writes), two('openat2'), two('truncate')]).toEqual([
+      ...[EACCES, ALLOW, ENOSYS, EACCES],
+    ]);
+    expect([three('openat', 3, 0, cuts), three('openat2'), three('truncate')]).toEqual([ALLOW, ALLOW, ALLOW]);
+    for (const owner of [8, 15]) expect([six('fcntl', 3, owner), five('fcntl', 3, owner)]).toEqual([ALLOW, EPERM]);
+    expect([six('ioctl', 3, 0x8901), five('ioctl', 3, 0x8901), six('ioctl', 3, 0x40086602)]).toEqual([
+      ...[ALLOW, EPERM, EPERM],
+    ]);
+  });
+
   it('refuses what is known and not listed with EPERM, and all else with ENOSYS', () => {
     for (const number of refused.values())
       expect([number, run(number, Array(6).fill(0n) as bigint[])]).toEqual([number, EPERM]);

@@ -1,3 +1,4 @@
+import { aloneCalls } from './alone.js';
 import { BARE, BARE_SIGNALS, streamPairs } from './bare.js';
 import { assemble, keep, load, when, type Code } from './bpf.js';
 import { allowedCalls, refusedCalls, type Architecture } from './syscalls.js';
@@ -202,6 +203,8 @@ export interface FilterOptions {
   bare?: boolean;
   /** And every open. */
   asksReads?: boolean;
+  /** Nobody answers, and Landlock of this version is all that holds besides. */
+  alone?: number | undefined;
 }
 
 /**
@@ -210,9 +213,9 @@ export interface FilterOptions {
  * back from that. Other architectures and x32 get ENOSYS for everything.
  */
 export function callFilter(architecture: Architecture, options: FilterOptions): Uint8Array {
-  const { scoped, observed = false, learns = false, bare = false, asksReads = false } = options;
-  const key = [architecture, scoped, observed, learns, bare, asksReads].join();
-  const filter = filters.get(key) ?? assembled(architecture, { scoped, observed, learns, bare, asksReads });
+  const { scoped, observed = false, learns = false, bare = false, asksReads = false, alone } = options;
+  const key = [architecture, scoped, observed, learns, bare, asksReads, alone].join();
+  const filter = filters.get(key) ?? assembled(architecture, { scoped, observed, learns, bare, asksReads, alone });
   filters.set(key, filter);
   return filter;
 }
@@ -222,7 +225,14 @@ const filters = new Map<string, Uint8Array>();
 
 function assembled(
   architecture: Architecture,
-  { scoped, observed, learns, bare, asksReads }: Required<FilterOptions>,
+  {
+    scoped,
+    observed,
+    learns,
+    bare,
+    asksReads,
+    alone,
+  }: Required<Omit<FilterOptions, 'alone'>> & Pick<FilterOptions, 'alone'>,
 ): Uint8Array {
   const byArgument = {
     ...BY_ARGUMENT,
@@ -232,6 +242,7 @@ function assembled(
     ...(bare ? BARE : {}),
     ...(bare && !scoped ? BARE_SIGNALS : {}),
     ...(asksReads ? READS : {}),
+    ...(alone === undefined ? {} : aloneCalls(alone)),
   };
   const calls = search(runs(architecture, byArgument));
   const native = architecture === 'x86_64' ? when('atLeast', X32, refuse('ENOSYS'), calls) : calls;

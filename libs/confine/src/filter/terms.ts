@@ -38,6 +38,9 @@ export const [S_IFMT, S_IFCHR, S_IFBLK] = [0o170000, 0o020000, 0o060000];
 /** O_WRONLY, O_RDWR, O_CREAT, O_TRUNC, __O_TMPFILE; O_PATH, with which they mean nothing. The same on both architectures. */
 export const OPENS_TO_WRITE = 0o1 | 0o2 | 0o100 | 0o1000 | 0o20000000;
 export const O_PATH = 0o10000000;
+export const O_TRUNC = 0o1000;
+/** O_ACCMODE: what is opened for; 0 is to read. */
+export const OPENS_FOR = 0o3;
 export const SECCOMP_SET_MODE_FILTER = 1;
 export const SECCOMP_FILTER_FLAG_NEW_LISTENER = 8;
 export const [AF_UNIX, AF_INET, AF_INET6, AF_NETLINK] = [1, 2, 10, 16];

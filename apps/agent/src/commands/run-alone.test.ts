@@ -1,0 +1,167 @@
+// `nd7 run` in tier T3: only where it is asked for, with what it cannot refuse told at the end, and a way out that hears its session alone.
+import { spawn, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
+import {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  realpathSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
+import { createServer, request } from 'node:http';
+import { join } from 'node:path';
+import { BIN } from '../testing/recorder.fixture.js';
+
+/** A filter that refuses clone() with namespaces and seccomp() with a listener, as nested containers have it: x86_64 numbers. */
+const REFUSES = `
+import ctypes, os, struct, sys
+code = [(0x20, 0, 0, 0), (0x15, 0, 2, 56), (0x20, 0, 0, 16), (0x45, 3, 4, 0x10020000), (0x15, 0, 3, 317), (0x20, 0, 0, 24), (0x45, 0, 1, 8), (0x06, 0, 0, 0x00050001), (0x06, 0, 0, 0x7fff0000)]
+program = ctypes.create_string_buffer(b''.join(struct.pack('HBBI', *i) for i in code))
+libc = ctypes.CDLL(None, use_errno=True)
+libc.prctl(38, 1, 0, 0, 0)
+head = struct.pack('HxxxxxxQ', len(code), ctypes.addressof(program))
+assert libc.prctl(22, 2, ctypes.create_string_buffer(head), 0, 0) == 0
+os.execv(sys.argv[1], sys.argv[1:])
+`;
+
+let user: string;
+let project: string;
+beforeEach(() => {
+  // None of the temporary folder's, which sessions may write: what is hidden in it could be read.
+  user = realpathSync(mkdtempSync('/var/tmp/nd7-alone-'));
+  project = join(user, 'project');
+  mkdirSync(project);
+  mkdirSync(join(user, '.nd7'), { mode: 0o700 });
+});
+afterEach(() => rmSync(user, { recursive: true, force: true }));
+
+const environment = (): Record<string, string> => ({ PATH: '/usr/local/bin:/usr/bin:/bin', HOME: user });
+const policy = (more: object): void =>
+  writeFileSync(join(user, '.nd7/policy.jsonc'), JSON.stringify({ nd7: 1, ...more }), { mode: 0o600 });
+
+function run(program: string, ...args: string[]) {
+  const { status, stdout, stderr } = spawnSync(program, args, {
+    cwd: project,
+    encoding: 'utf8',
+    env: environment(),
+    input: '',
+  });
+  return { status, stdout, stderr };
+}
+const nd7 = (...args: string[]) => run(process.execPath, BIN, ...args);
+const refused = (...args: string[]) => run('python3', '-c', REFUSES, process.execPath, BIN, ...args);
+const log = (): string[] =>
+  readdirSync(join(user, '.nd7/sessions'))
+    .map((session) => readFileSync(join(user, '.nd7/sessions', session, 'log.jsonl'), 'utf8'))
+    .flatMap((text) => text.split('\n'));
+
+describe('nd7 run in tier T3', () => {
+  it('gives the program its streams and its exit code, and says what the tier does not hold', () => {
+    const { status, stdout, stderr } = nd7('run', '--tier', 'T3', '--', 'sh', '-c', 'echo x > made; cat made; exit 7');
+    expect([status, stdout]).toEqual([7, 'x\n']);
+    expect(stderr).toMatch(/tier T3, .* does not hold files\.leaves, network\.proxy/);
+    expect(log().filter((line) => line.includes('"kind":"enforcement","data":{"tier":"T3"')).length).toBe(1);
+  });
+
+  it('tells and records what became of protected names, and what in a repository runs something', () => {
+    spawnSync('git', ['init', '-q'], { cwd: project });
+    mkdirSync(join(project, '.claude'));
+    writeFileSync(join(project, '.claude/settings.json'), '{}');
+    const script = `touch .envrc; echo '{"hooks":1}' > .claude/settings.json; git config branch.a.remote origin; exit 3`;
+    const first = nd7('run', '--tier', 'T3', '--', 'sh', '-c', script);
+    expect(first.status).toBe(3);
+    expect(first.stderr).toMatch(/changed 2 protected names/);
+    expect(first.stderr).toMatch(/made .*\.envrc: direnv runs it/);
+    expect(first.stderr).toMatch(/changed .*\.claude\/settings\.json/);
+    // What the mediator of git's configuration lets through elsewhere is told of nobody here.
+    expect(first.stderr).not.toContain('.git/config');
+    const entries = log().filter((line) => line.includes('"kind":"file.late"'));
+    const data = entries.map((line) => (JSON.parse(line) as { data: Record<string, unknown> }).data);
+    expect(data.map(({ verdict, change, path }) => [verdict, change, String(path).slice(project.length + 1)])).toEqual([
+      ['late', 'changed', '.claude/settings.json'],
+      ['late', 'made', '.envrc'],
+      ['allow', 'changed', '.git/config'],
+    ]);
+    expect(data[0]).toMatchObject({
+      was: { kind: 'file', size: 2, sha256: expect.stringMatching(/^[0-9a-f]{64}$/) as string },
+      is: { kind: 'file', size: 12 },
+      treatment: 'refuse',
+    });
+    const second = nd7('run', '--tier', 'T3', '--', 'git', 'config', 'core.fsmonitor', './x');
+    expect(second.stderr).toMatch(/changed .*\.git\/config \(core\.fsmonitor\)/);
+    const third = nd7('run', '--tier', 'T3', '--', 'true');
+    expect(third.stderr).not.toMatch(/protected name/);
+    expect(log().some((line) => line.includes('"kind":"file.compared"') && line.includes('"late":0'))).toBe(true);
+  });
+
+  (process.arch === 'x64' ? it : it.skip)('is never taken unasked, and offered where nothing else can be had', () => {
+    const { status, stdout, stderr } = refused('run', '--', 'touch', 'ran');
+    expect([status, stdout, existsSync(join(project, 'ran'))]).toEqual([2, '', false]);
+    expect(stderr).toMatch(/neither tier T1 nor T2 can be had here/);
+    expect(stderr).toMatch(/nd7 run --tier T3.*does not refuse that protected names/);
+    expect(refused('run', '--tier', 'T3', '--', 'echo', 'ran')).toMatchObject({ status: 0, stdout: 'ran\n' });
+    expect(refused('doctor').stdout).toMatch(/nd7 run confines in tier T3 alone .*--tier T3/);
+    policy({ weakestTier: 'T3' });
+    expect(refused('run', '--', 'echo', 'ran')).toMatchObject({ status: 0, stdout: 'ran\n' });
+    // A machine that gives more gives it.
+    expect(nd7('run', '--json', '--', 'true').stderr).toMatch(/"tier":"T1"/);
+  });
+
+  it('is not taken where a policy of the person’s own says otherwise, or requires what it does not give', () => {
+    policy({ weakestTier: 'T2' });
+    expect(nd7('run', '--tier', 'T3', '--', 'touch', 'ran').stderr).toMatch(/takes nothing weaker than tier T2/);
+    policy({ require: ['files.leaves'] });
+    const { status, stderr } = nd7('run', '--tier', 'T3', '--', 'touch', 'ran');
+    expect([status, readdirSync(project)]).toEqual([2, []]);
+    expect(stderr).toMatch(/requires what tier T3 does not give here: files\.leaves/);
+    policy({});
+    mkdirSync(join(project, '.nd7'));
+    writeFileSync(join(project, '.nd7/policy.jsonc'), '{"nd7": 1, "weakestTier": "T1"}');
+    spawnSync('git', ['init', '-q'], { cwd: project });
+    expect(nd7('run', '--tier', 'T3', '--', 'touch', 'ran').stderr).toMatch(/takes nothing weaker than tier T1/);
+  });
+
+  it('lets out through the proxy, which hears nobody else', async () => {
+    const server = createServer((_asked, response) => response.end('OUTSIDE')).listen(0, '127.0.0.1');
+    await once(server, 'listening');
+    const { port } = server.address() as { port: number };
+    policy({ network: { loopback: [String(port)] } });
+    const script = `curl -sS -m 9 --noproxy '' --proxy $HTTP_PROXY http://127.0.0.1:${port}/; curl -sS -m 9 --noproxy '*' http://127.0.0.1:${port}/
+      curl -sS -m 9 --noproxy '' --proxy $HTTP_PROXY -o /dev/null -w '%{http_code}' http://127.0.0.1:1/; echo; echo $HTTP_PROXY; cat`;
+    const child = spawn(process.execPath, [BIN, 'run', '--tier', 'T3', '--', 'sh', '-c', script], {
+      cwd: project,
+      env: environment(),
+    });
+    let said = '';
+    const spoke = new Promise<void>((done) =>
+      child.stdout.on('data', (bytes: Buffer) => {
+        said += bytes.toString();
+        if (said.includes('http://')) done();
+      }),
+    );
+    await Promise.race([spoke, once(child, 'close')]);
+    const [answers = '', proxy = ''] = said.trim().split('\n');
+    expect(answers).toBe('OUTSIDEOUTSIDE403');
+    const { hostname, port: at } = new URL(proxy);
+    const outside = await new Promise<string>((done) =>
+      request({ hostname, port: at, path: `http://127.0.0.1:${port}/` }, (given) => done(String(given.statusCode)))
+        .on('error', (error: NodeJS.ErrnoException) => done(error.code ?? ''))
+        .end(),
+    );
+    child.stdin.end();
+    await once(child, 'close');
+    server.close();
+    expect(outside).toBe('ECONNRESET');
+  });
+
+  it('answers what a program inside asks, through a door of its own', () => {
+    const { stdout, stderr } = nd7('run', '--tier', 'T3', '--', 'sh', '-c', 'echo $ND7_SOCKET; nd7 why /etc/shadow');
+    expect([stdout, stderr]).toEqual([
+      expect.stringMatching(/^tcp:\d+\ndenied {2}\/etc\/shadow is hidden/) as string,
+      expect.not.stringContaining('not inside') as string,
+    ]);
+  });
+});

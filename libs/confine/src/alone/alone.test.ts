@@ -1,0 +1,274 @@
+// Tier T3 on the real kernel: Landlock and the call filter alone, as root and as an ordinary user.
+import { spawnSync } from 'node:child_process';
+import { chmodSync, existsSync, readdirSync, readFileSync } from 'node:fs';
+import { createServer } from 'node:net';
+import { join } from 'node:path';
+import type { BareBuilt } from '../bare/build.js';
+import { buildLaunchers, isAlive, Machine, until, USERS } from '../session.fixture.js';
+import { aloneManifest, NOT_OF_T3 } from './manifest.js';
+import { compareLeaves, recordLeaves } from './leaves.js';
+
+beforeAll(buildLaunchers, 300_000);
+
+/** Processes below one, by /proc; those that are dead and not yet collected do not count. */
+function below(pid: number): number[] {
+  const found = readdirSync('/proc')
+    .filter((name) => /^\d+$/.test(name))
+    .map(Number);
+  const parents = new Map(found.map((one) => [one, parentOf(one)]));
+  const children = (of: number): number[] =>
+    found.flatMap((one) => (parents.get(one) === of ? [one, ...children(one)] : []));
+  return children(pid);
+}
+
+function parentOf(pid: number): number | undefined {
+  try {
+    const [, state, parent] = /^.*\) (\S) (\d+) /.exec(readFileSync(`/proc/${pid}/stat`, 'latin1')) ?? [];
+    return state === 'Z' ? undefined : Number(parent);
+  } catch {
+    // It has gone meanwhile.
+    return undefined;
+  }
+}
+
+const listening = async (port: number): Promise<{ port: number; close(): void }> => {
+  const server = createServer((socket) => socket.end('outside'));
+  await new Promise<void>((done) => server.listen(port, '127.0.0.1', done));
+  return { port: (server.address() as { port: number }).port, close: () => server.close() };
+};
+
+describe.each(USERS)('a session of %s in tier T3', (_who, user) => {
+  let machine: Machine;
+  beforeEach(() => {
+    machine = new Machine(user);
+    machine.tier = 'T3';
+  });
+  afterEach(() => machine.close());
+
+  it('writes its project and its own temporary folder, and no file outside', async () => {
+    const outside = machine.file('notes/plan');
+    const { stdout, proofs } = await machine.run(`
+      echo new > made && mv made moved && chmod 700 moved && touch -d @5 moved && rm moved && mkdir -p d/e && rmdir d/e && ln -s x l && rm l && echo ok
+      f=$(mktemp) && echo x > $f && cat $f
+      for f in ${machine.home}/x ${outside} /usr/x /tmp/nd7-x /x; do echo x > $f && echo WROTE $f; done
+      rm ${outside} && echo REMOVED; mv ${outside} . && echo MOVED; ln ${outside} linked && echo LINKED; truncate -s 0 ${outside} && echo CUT
+      python3 -c "import os; os.setxattr('${outside}', 'user.x', b'y'); print('ATTRIBUTE')"; true`);
+    expect(stdout).toBe('ok\nx\n');
+    expect(readFileSync(outside, 'utf8')).toBe('content\n');
+    expect(proofs.filter(({ verdict }) => verdict === 'broken')).toEqual([]);
+    expect(proofs.filter(({ verdict }) => verdict === 'held').map(({ name }) => name)).toEqual(
+      expect.arrayContaining(['read-hidden', 'write-outside', 'tcp', 'udp', 'signal', 'inspect', 'abstract-socket']),
+    );
+  });
+
+  it.each([5, 3, 2, 1])('cuts nothing short and takes nothing outside with the newest Landlock at %s', async (most) => {
+    machine.landlockMost = most;
+    const outside = machine.file('notes/plan');
+    const { stdout, proofs } = await machine.run(`
+      for c in 'truncate -s 0 F' 'cp /dev/null F' 'rm F' 'mv F .' 'ln F l' \\
+        'python3 -c "import os; os.truncate(chr(70), 0)"' 'python3 -c "import os; os.open(chr(70), os.O_RDONLY | os.O_TRUNC)"'; do
+        sh -c "$(echo "$c" | sed 's#F#${outside}#')" 2>/dev/null && echo "DONE $c"; done
+      ln -s ${outside} F; for f in 'os.truncate("F", 0)' 'os.open("F", os.O_RDONLY | os.O_TRUNC)'; do python3 -c "import os; $f" 2>/dev/null && echo "DONE $f"; done
+      echo x > made; echo y > made; cat made; rm made`);
+    expect(stdout).toBe('y\n');
+    expect(readFileSync(outside, 'utf8')).toBe('content\n');
+    expect(proofs.filter(({ verdict }) => verdict === 'broken')).toEqual([]);
+  });
+
+  it('hides what lies outside of writable folders, also what is made there later, and leaves nothing behind', async () => {
+    const key = machine.file('.ssh/id', 'SECRET');
+    machine.hide('.ssh');
+    const { stdout, stderr } = await machine.run(
+      `cat ${key}; cat /proc/self/root${key}; ln -s ${key} l; cat l; ln ${key} h; echo $TMPDIR; touch $TMPDIR/x; cat /proc/1/environ; true > /proc/self/oom_score_adj || echo closed`,
+    );
+    expect(`${stdout}${stderr}`).not.toContain('SECRET');
+    const [folder = '', closed] = stdout.trim().split('\n');
+    expect([existsSync(folder), closed]).toEqual([false, 'closed']);
+  });
+
+  it('connects to the ports that it was given and that servers get, to no others, and to no unix socket', async () => {
+    const servers = await Promise.all([listening(0), listening(20_500 + (process.pid % 500))]);
+    const [given, other] = servers.map(({ port }) => port);
+    const socket = join(machine.base, 'socket');
+    const path = createServer((peer) => peer.end('outside'));
+    await new Promise<void>((done) => path.listen(socket, done));
+    chmodSync(socket, 0o777);
+    machine.file(
+      'project/t.py',
+      `
+import socket, os
+def attempt(name, f):
+    try: print(name, f())
+    except OSError as e: print(name, type(e).__name__)
+def to(family, address):
+    s = socket.socket(family); s.settimeout(5); s.connect(address); return s.recv(9)
+attempt('server port', lambda: to(socket.AF_INET, ('127.0.0.1', ${given})))
+attempt('other', lambda: to(socket.AF_INET, ('127.0.0.1', ${other})))
+attempt('mapped', lambda: to(socket.AF_INET6, ('::ffff:127.0.0.1', ${other})))
+attempt('fast open', lambda: socket.socket().sendto(b'x', socket.MSG_FASTOPEN, ('127.0.0.1', ${other})))
+attempt('multipath', lambda: socket.socket(socket.AF_INET, socket.SOCK_STREAM, 262))
+attempt('unix', lambda: to(socket.AF_UNIX, ${JSON.stringify(socket)}))
+attempt('pair', lambda: socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)[0].sendto(b'x', ${JSON.stringify(socket)}))
+attempt('udp', lambda: socket.socket(socket.AF_INET, socket.SOCK_DGRAM))
+s = socket.socket(); s.bind(('127.0.0.1', 0)); s.listen(5)
+if os.fork() == 0:
+    s.accept()[0].send(b'own'); os._exit(0)
+print(to(socket.AF_INET, s.getsockname()))
+a, b = socket.socketpair(); a.send(b'pair'); print(b.recv(9))
+import multiprocessing; multiprocessing.Lock(); print('lock')
+`,
+    );
+    const { stdout, stderr } = await machine.run('python3 t.py');
+    for (const server of servers) server.close();
+    path.close();
+    expect(`${stderr}${stdout}`.trim().split('\n')).toEqual([
+      "server port b'outside'",
+      'other PermissionError',
+      'mapped PermissionError',
+      'fast open OSError',
+      'multipath PermissionError',
+      'unix PermissionError',
+      'pair PermissionError',
+      'udp PermissionError',
+      "b'own'",
+      "b'pair'",
+      'lock',
+    ]);
+  });
+
+  it('has no socket of the internet where Landlock does not tell ports apart', async () => {
+    machine.landlockMost = 3;
+    const { stdout } = await machine.run(
+      'python3 -c "import socket; socket.socket()" 2>&1 | tail -1; python3 -c "import socket; socket.socket(socket.AF_INET6)" 2>&1 | tail -1',
+    );
+    expect(stdout).toMatch(/^PermissionError.*\nPermissionError.*\n$/);
+  });
+
+  it('reaches no process outside, and its own', async () => {
+    const victim = spawnSync('sh', ['-c', 'sleep 60 >/dev/null 2>&1 & echo $!'], { encoding: 'utf8', ...user });
+    const pid = Number(victim.stdout);
+    machine.file(
+      'project/t.py',
+      `
+import os, signal, resource
+pid = ${pid}
+for name, f in [('kill', lambda: os.kill(pid, 0)), ('priority', lambda: os.setpriority(os.PRIO_PROCESS, pid, 7)), ('user', lambda: os.setpriority(os.PRIO_USER, 0, 7)),
+    ('limit', lambda: resource.prlimit(pid, resource.RLIMIT_NOFILE, (9, 9))), ('affinity', lambda: os.sched_setaffinity(pid, {0})),
+    ('environ', lambda: open('/proc/%d/environ' % pid).read()), ('adj', lambda: open('/proc/%d/oom_score_adj' % pid, 'w').write('9'))]:
+    try: f(); print('REACHED', name)
+    except OSError: pass
+child = os.fork()
+if child == 0:
+    signal.pause()
+os.kill(child, 15); print(os.waitpid(child, 0)[1]); print(os.sched_setaffinity(0, os.sched_getaffinity(0))); os.setpriority(os.PRIO_PROCESS, 0, 5)
+`,
+    );
+    const { stdout } = await machine.run('python3 t.py; sleep 9 & kill $!; wait $! ; echo $?');
+    process.kill(pid, 'SIGKILL');
+    expect(stdout).toBe('15\nNone\n143\n');
+  });
+
+  describe.each([undefined, 5])('ends with what holds it, with the newest Landlock at %s', (most) => {
+    const script =
+      'setsid sh -c "sleep 600 & sleep 600" & (sleep 600 &); setsid -f sleep 600; while :; do sleep 600; done';
+
+    it.each(['launcher', 'first process', 'program', 'front'])('when the %s is killed', async (which) => {
+      machine.landlockMost = most;
+      const session = machine.start(['/bin/sh', '-c', script]);
+      await session.started;
+      const launcher = session.process.pid ?? 0;
+      const name = (pid: number): string => {
+        try {
+          return readFileSync(`/proc/${pid}/comm`, 'utf8').trim();
+        } catch {
+          return '';
+        }
+      };
+      await until('all have started', () => below(launcher).filter((pid) => name(pid) === 'sleep').length >= 5);
+      const all = below(launcher);
+      const first = all.find((pid) => parentOf(pid) === launcher) ?? 0;
+      const program = all.find((pid) => parentOf(pid) === first && name(pid) === 'sh') ?? 0;
+      if (which === 'front') session.process.stdio[3]?.destroy();
+      else process.kill({ launcher, 'first process': first, program }[which] ?? 0, 'SIGKILL');
+      await session.ended;
+      session.prepared.clean();
+      await until('all have gone', () => all.every((pid) => !isAlive(pid) || parentOf(pid) === undefined));
+    });
+  });
+
+  it('lets protected names be made and changed, and tells what differs afterwards', async () => {
+    machine.protect('.envrc');
+    machine.protect('.claude');
+    machine.protect('AGENTS.md', { treatment: 'record' });
+    machine.mask('.env*');
+    machine.file('project/.claude/settings.json', '{}');
+    machine.file('project/.claude/agents/a.md', 'a');
+    machine.file('project/AGENTS.md', 'a');
+    const ruleset = machine.ruleset();
+    const before = recordLeaves(ruleset);
+    const { stdout } = await machine.run(
+      'echo \'{"hooks":1}\' > .claude/settings.json && touch .envrc && rm .claude/agents/a.md && ln -s /usr/bin/env .claude/link && echo b > AGENTS.md && echo done',
+    );
+    const changes = compareLeaves(before, recordLeaves(ruleset));
+    expect(stdout).toBe('done\n');
+    expect(
+      changes.map(({ path, was, is }) => [path.slice(machine.project.length + 1), was?.kind ?? null, is?.kind ?? null]),
+    ).toEqual([
+      ['.claude/agents/a.md', 'file', null],
+      ['.claude/link', null, 'link'],
+      ['.claude/link →', null, 'file'],
+      ['.claude/settings.json', 'file', 'file'],
+      ['.envrc', null, 'file'],
+      ['AGENTS.md', 'file', 'file'],
+    ]);
+  });
+});
+
+describe('the manifest of tier T3', () => {
+  const rowsAt = (landlock: number) => {
+    const machine = new Machine(undefined);
+    machine.tier = 'T3';
+    const { built, clean } = machine.prepare(['true']);
+    clean();
+    const rows = aloneManifest(machine.ruleset(), built as BareBuilt, [], landlock);
+    machine.close();
+    return new Map(rows.map(({ property, status, limit }) => [property as string, { status, limit }]));
+  };
+
+  // What changes from one version to the next is said; what is the same in all of them stands once.
+  it.each<[number, string[], RegExp | undefined]>([
+    [1, ['none', 'partial', 'full', 'full'], /cut short is the call filter/],
+    [2, ['none', 'partial', 'full', 'full'], /cut short is the call filter/],
+    [3, ['none', 'partial', 'full', 'full'], undefined],
+    [4, ['none', 'partial', 'partial', 'none'], undefined],
+    [5, ['none', 'partial', 'partial', 'none'], undefined],
+    ...[6, 7, 8, 9, 10].map((version): [number, string[], undefined] => [
+      version,
+      ['full', 'full', 'partial', 'none'],
+      undefined,
+    ]),
+  ])('with Landlock %s', (landlock, statuses, cut) => {
+    const rows = rowsAt(landlock);
+    const names = ['processes.signal', 'processes.end', 'network.proxy', 'network.loopback'];
+    expect(names.map((name) => rows.get(name)?.status)).toEqual(statuses);
+    expect(rows.get('files.write')?.limit ?? '').toMatch(cut ?? /^$/);
+    for (const name of ['files.leaves', 'files.metadata', 'observe.exec']) expect(rows.get(name)?.status).toBe('none');
+    for (const [, { status, limit }] of rows) if (status !== 'full') expect(limit).toBeTruthy();
+  });
+
+  it('says of hidden files in writable folders that they can be read, and who takes the tier does without what it never gives', () => {
+    const machine = new Machine(undefined);
+    machine.tier = 'T3';
+    machine.file('project/state/credentials', 'SECRET');
+    machine.hide('project/state/credentials');
+    const { built, clean } = machine.prepare(['true']);
+    clean();
+    const row = aloneManifest(machine.ruleset(), built as BareBuilt, [], 7).find(
+      (one) => one.property === 'files.read',
+    );
+    expect(row).toMatchObject({ status: 'partial', limit: expect.stringContaining('state/credentials') as string });
+    expect(NOT_OF_T3).toEqual(expect.arrayContaining(['files.leaves', 'network.proxy', 'files.metadata']));
+    expect(NOT_OF_T3).not.toContain('files.read');
+    machine.close();
+  });
+});
