@@ -121,4 +121,29 @@ withClient(`Codex ${CODEX_VERSION} inside nd7 run${why === undefined ? '' : ` ($
     expect(last).toContain(`/run/nd7/nd7 ask write ${join(world.home, 'made')} --reason`);
     expect(world.verdict(session)).toMatchObject({ verdict: 'intact' });
   });
+
+  it('exec: what an earlier call has left in the background and uses a grant for a call is an alarm', async () => {
+    const command = (cmd: string) => ({ tool: 'exec_command', input: { cmd } });
+    const wait = (file: string) => `while [ ! -e ${file} ]; do sleep 0.05; done`;
+    const left = `(${wait('go')}; echo left > ~/granted/left; echo more > ~/granted/more; sleep 1; touch done) >/dev/null 2>&1 &`;
+    const own = `touch asked; ${wait('given')}; touch go; echo own > ~/granted/own; ${wait('done')}; sleep 0.3`;
+    const path = 'path' in client ? client.path : '';
+    world = await insideWorld(path, {
+      call: { steps: [{ calls: [command(left)] }, { calls: [command(own)] }, { text: 'Done.' }] },
+    });
+    configure(world, world.port);
+    mkdirSync(join(world.home, 'granted'));
+    const ended = run(path, '[[scenario:call]] go');
+    await until('the second call runs', () => existsSync(join(world.project, 'asked')));
+    const allow = ['allow', '--yes', '--for', 'call', '--below', 'write', join(world.home, 'granted')];
+    const [node = '', bin = ''] = world.before;
+    const given = spawn(node, [bin, ...allow], { cwd: world.project, env: world.environment({}), stdio: 'ignore' });
+    expect(await once(given, 'close')).toEqual([0, null]);
+    writeFileSync(join(world.project, 'given'), '');
+    expect((await ended).status).toBe(0);
+    expect(readFileSync(join(world.home, 'granted/own'), 'utf8')).toBe('own\n');
+    expect(of(runChain(world).entries, 'alarm')).toMatchObject([
+      { data: { reason: 'grant used by another', path: join(world.home, 'granted/left'), command: 'c-1' } },
+    ]);
+  });
 });

@@ -85,6 +85,7 @@ export async function attempt(
   let end = (): void => undefined;
   const commands = way.broker?.commands(prepared.plan, record, request.warn, () => end());
   if (door !== undefined && commands !== undefined) door.hears = (payload) => commands.hears(payload);
+  if (commands !== undefined && grants !== undefined) grants.ownerOf = (pid) => commands.ownerOf(pid);
   const mediation = new Mediation(
     ruleset,
     (kind, data, ...rest) => {

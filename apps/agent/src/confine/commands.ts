@@ -35,6 +35,12 @@ interface Running {
   shell?: number;
 }
 
+/** A command by its name in the session's chain, and the agent's call that it is of, where that is known. */
+export interface Owner {
+  command: string;
+  call: string | undefined;
+}
+
 /**
  * Decides about the commands that an agent gives away to be run, and records what was run. Who asks is the kernel's word; of what it says only
  * the text is taken. A command gets no more than the session's rules: it is run by the session's zygote.
@@ -127,6 +133,14 @@ export class Commands implements CommandFront {
 
   gone(id: number): void {
     this.#running.delete(id);
+  }
+
+  /** The command in whose tree a process stands at this moment, by its keeper; undefined for what is below none, and for what has gone. */
+  ownerOf(pid: number): Owner | undefined {
+    const line = (this.#first && lineage(pid, this.#first)) ?? [];
+    const all = [...this.#running.values()];
+    const { name, call } = all.find(({ keeper }) => line.some((one) => one.pid === keeper)) ?? {};
+    return name === undefined ? undefined : { command: name, call };
   }
 
   handedBack(id: number): void {

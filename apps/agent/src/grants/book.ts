@@ -198,9 +198,10 @@ export class GrantBook {
   }
 
   /** Counts a call that the supervisor has done by a grant, of which it knows the number. */
-  performed(id: number): void {
+  performed(id: number): Grant | undefined {
     const grant = this.grants.find(({ native }) => native.includes(id));
     if (grant?.uses !== undefined && grant.uses !== null) grant.uses++;
+    return grant;
   }
 
   close(): void {

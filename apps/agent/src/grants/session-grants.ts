@@ -1,5 +1,5 @@
 // All that widens one living session, and what its agent is told of refusals: the grants, the control socket, and what is asked through the door.
-import type { Front } from '@nd7/confine';
+import type { Front, ObservedEvent } from '@nd7/confine';
 import { readHook } from '@nd7/hooks';
 import type { Peer } from '@nd7/kernel';
 import type { EgressDecision } from '@nd7/egress';
@@ -7,6 +7,7 @@ import type { CompileInput, NetworkRules, Ruleset, Source } from '@nd7/policy';
 import { factsOf } from '../policy/facts.js';
 import type { Answer, Request as Frame } from '../recorder/frames.js';
 import type { Reach } from '../confine/reach.js';
+import type { Owner } from '../confine/commands.js';
 import type { RunRecord } from '../confine/record.js';
 import { Asks } from './asks.js';
 import { GrantBook } from './book.js';
@@ -44,6 +45,10 @@ export class SessionGrants {
   readonly #running = new Set<string>();
 
   readonly #reach: Reach;
+  /** Grants and commands of other calls that have used them. */
+  readonly #strangers = new Set<string>();
+  /** In whose tree a process stands, where commands are seen one by one. */
+  ownerOf: (pid: number) => Owner | undefined = () => undefined;
 
   private constructor({ policies, ruleset, record, living, reach, asked }: SessionGrantsParts) {
     const facts = factsOf();
@@ -117,11 +122,25 @@ export class SessionGrants {
     return {
       judge: (question) => front.judge(question),
       heard: (event) => {
-        if (event.rule?.kind === 'grant') this.#book.performed(event.rule.index);
+        if (event.rule?.kind === 'grant') this.#used(this.#book.performed(event.rule.index), event);
         front.heard(event);
       },
       dropped: (count) => front.dropped?.(count),
     };
+  }
+
+  /** Who uses a grant for a call and stands in the tree of a command whose call has ended: the supervisor lets it, and the record tells of it, once for each command. */
+  #used(grant: Grant | undefined, { pid, path, program }: ObservedEvent): void {
+    if (grant?.scope !== 'call') return;
+    const owner = this.ownerOf(pid);
+    if (owner?.call === undefined || this.#running.has(owner.call)) return;
+    const key = `${grant.id} ${owner.command}`;
+    if (this.#strangers.has(key)) return;
+    this.#strangers.add(key);
+    const data = { reason: 'grant used by another', id: grant.id, path, command: owner.command, pid, program };
+    this.#record
+      .note('alarm', { ...data, tool_use_id: owner.call }, `that ${grant.id} was used by another call’s command`)
+      .catch(() => undefined);
   }
 
   /** An answer of the proxy. */
