@@ -57,6 +57,13 @@ async function rawHost(take: (socket: Socket) => void): Promise<void> {
     for (const { socket } of [first, ...tunnels]) socket.destroy();
   });
 
+  it('is out of reach of what a terminal sends', () => {
+    const stat = readFileSync(`/proc/${String(relayPid())}/stat`, 'latin1');
+    // After the name: state, parent, process group, session, terminal.
+    const [, , group, session, terminal] = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
+    expect([group, session, terminal]).toEqual([String(relayPid()), String(relayPid()), '0']);
+  });
+
   it.each([
     ['to a program', false],
     ['to a server', true],
@@ -135,7 +142,7 @@ async function rawHost(take: (socket: Socket) => void): Promise<void> {
     expect(net.decisions.at(-1)).toMatchObject({ verdict: 'deny', reason: 'no-hello' });
   });
 
-  it('cuts tunnels whose host is not let through any more, also while they are dialled', async () => {
+  it('cuts tunnels whose host is not let through any more', async () => {
     await net.host('api.example.com', 443, tlsEcho());
     net.rules.hosts.push(rule('api.example.com'));
     const open = await net.tunnel('api.example.com:443');
@@ -144,6 +151,18 @@ async function rawHost(take: (socket: Socket) => void): Promise<void> {
     net.rules = { ...net.rules, hosts: [] };
     expect(net.egress.recheck()).toBe(1);
     await over;
+  });
+
+  it('dials nothing whose grant ended while the decision was written', async () => {
+    await net.host('api.example.com', 443, tlsEcho());
+    net.rules.hosts.push(rule('api.example.com'));
+    net.record = () => {
+      net.rules = { ...net.rules, hosts: [] };
+      return sleep(20);
+    };
+    const { answer } = await net.tunnel('api.example.com:443');
+    expect(answer).toMatch(/^HTTP\/1\.1 502 [^]*may not be reached any more/);
+    expect(net.dialled).toEqual([]);
   });
 
   it('dials the next address when one fails, and tells who asked where all do', async () => {

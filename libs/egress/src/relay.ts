@@ -76,6 +76,8 @@ export class Relay {
       stdio: ['ignore', 'ignore', 'inherit', 'pipe', 'ipc'],
       env: {},
       cwd: '/',
+      // What a terminal sends is for the program inside: tunnels go on where that one does.
+      detached: true,
     });
     child.on('error', () => undefined);
     if (child.pid === undefined) return undefined;
