@@ -1,5 +1,5 @@
 /* A session without namespaces: launcher → supervisor → first process → program; in TIER_ALONE without the supervisor. It stands above the program, because some systems let nobody
- * but those above look into a process (YAMA); what becomes an orphan stays below the first process. docs/adr/0028, 0035. */
+ * but those above look into a process (YAMA); what becomes an orphan stays below the first process. docs/adr/0028, 0036. */
 #define _GNU_SOURCE
 #include "launch.h"
 
