@@ -279,3 +279,18 @@ onLinux('a credential’s file that a session may put another in the place of is
   session.close();
   expect(stdout).toContain('could not be read outside');
 });
+
+onLinux(
+  'a session that cannot read what another one tells starts all the same, and those beside it read no half of a file',
+  () => {
+    const { home, book } = place();
+    const folder = join(home, '.nd7/run/writes');
+    const first = Reach.open(join(home, '.nd7'), 'first', book.ruleset);
+    // As it stands while another one is being made.
+    writeFileSync(join(folder, '.second'), '');
+    expect(first.isOpen('/usr/bin/env')).toBe(false);
+    writeFileSync(join(folder, 'torn'), '');
+    expect(() => first.isOpen('/usr/bin/env')).toThrow('cannot be read');
+    expect(first.isOpenToOwn('/usr/bin/env')).toBe(false);
+  },
+);

@@ -56,7 +56,7 @@ export class OutsidePrograms {
         programs.problems.push(`the credential ${name} will not be read: ${textOf(error)}`);
       }
     }
-    programs.find(NOTIFIER, DESKTOP_FOLDERS);
+    if (environment['DBUS_SESSION_BUS_ADDRESS'] !== undefined) programs.find(NOTIFIER, DESKTOP_FOLDERS);
     return programs;
   }
 
@@ -200,6 +200,15 @@ function markOf(path: string): string {
   return [dev, ino, size, mode, uid, mtimeNs, ctimeNs].join();
 }
 
+/** The part of nd7's own program that a session may write; where it cannot be known of the others, by what this one may. */
+function ownOpen(reach: Reach): string | undefined {
+  try {
+    return OWN_PROGRAMS.find(reach.asker());
+  } catch {
+    return OWN_PROGRAMS.find((path) => reach.isOpenToOwn(path));
+  }
+}
+
 /** The programs of a session that begins. Says what of them will not run, and where nd7's own lie open: what the session makes of those runs outside, at the next command at the latest. */
 export async function openOutside(
   { nd7Home, ruleset, environment, warn }: RunRequest,
@@ -214,7 +223,7 @@ export async function openOutside(
   }
   const programs = OutsidePrograms.of(ruleset, reach, environment);
   for (const problem of programs.problems) warn(problem);
-  const path = OWN_PROGRAMS.find((own) => reach.isOpen(own));
+  const path = ownOpen(reach);
   if (path !== undefined) {
     warn(`nd7 itself lies where a session may write (${path}): what it changes there runs outside`);
     await record.note('alarm', { reason: 'own program open', path }, 'that nd7’s own program can be changed');

@@ -1,5 +1,14 @@
 // What sessions may write or were ever let write, told from one front to the others: by that it is judged what runs outside.
-import { appendFileSync, mkdirSync, readdirSync, readFileSync, readlinkSync, rmSync, writeFileSync } from 'node:fs';
+import {
+  appendFileSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  readlinkSync,
+  renameSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
 import { dirname, isAbsolute, join } from 'node:path';
 import { isAlive, processFacts } from '@nd7/kernel';
 import { isWithin, type Ruleset } from '@nd7/policy';
@@ -49,16 +58,20 @@ export class Reach {
   /** Tells other sessions of this one. Throws the system's error where that cannot be. */
   static open(nd7Home: string, session: string, ruleset: Ruleset): Reach {
     const folder = join(nd7Home, 'run', 'writes');
-    mkdirSync(folder, { recursive: true, mode: 0o700 });
-    forget(folder);
+    const before = filesIn(folder);
+    if (before === undefined) mkdirSync(folder, { recursive: true, mode: 0o700 });
+    else forget(before);
     const reach = new Reach(ruleset, folder);
     const told: Told = {
       pid: process.pid,
       start: processFacts(process.pid)?.start ?? '',
       nodes: [...reach.#own.nodes],
     };
+    // Nobody reads half of it: a name that begins with a dot is not read.
+    const made = join(folder, `.${session}`);
+    writeFileSync(made, `${JSON.stringify(told)}\n`, { mode: 0o600 });
     reach.#file = join(folder, session);
-    writeFileSync(reach.#file, `${JSON.stringify(told)}\n`, { mode: 0o600, flag: 'wx' });
+    renameSync(made, reach.#file);
     return reach;
   }
 
@@ -90,9 +103,14 @@ export class Reach {
     return this.asker()(path);
   }
 
+  /** The same of this session alone. */
+  isOpenToOwn(path: string): boolean {
+    return onTheWay(path, MOST_LINKS).some((one) => mayWrite(this.#own, one));
+  }
+
   #others(): Writes[] {
     if (this.folder === undefined) return [];
-    return filesIn(this.folder)
+    return (filesIn(this.folder) ?? [])
       .filter((file) => file !== this.#file)
       .flatMap((file) => {
         const read = readTold(file);
@@ -104,7 +122,22 @@ export class Reach {
 /** Pairs that decide: those that say the same as the folder above are left out. The temporary folder is the session's own where it is private. */
 function nodesOf({ files, tmp, privateTmp }: Ruleset): [string, boolean][] {
   const isOwn = (path: string): boolean => privateTmp && (path === tmp || path === '/var/tmp');
-  return files.map(({ path, access }) => [path, access.write && !isOwn(path)]);
+  const nodes = new Map<string, boolean>();
+  // Parents stand before what lies under them.
+  for (const { path, access } of files) {
+    const write = access.write && !isOwn(path);
+    if (path === '/' || nearest(nodes, dirname(path)) !== write) nodes.set(path, write);
+  }
+  return [...nodes];
+}
+
+/** What the nearest path above says, or the path itself; false where none does. */
+function nearest(nodes: ReadonlyMap<string, boolean>, path: string): boolean {
+  for (let at = path; ; at = dirname(at)) {
+    const write = nodes.get(at);
+    if (write !== undefined) return write;
+    if (at === '/') return false;
+  }
 }
 
 function mayWrite({ nodes, lets }: Writes, path: string): boolean {
@@ -112,12 +145,7 @@ function mayWrite({ nodes, lets }: Writes, path: string): boolean {
   const isLet = lets.some(
     (one) => one.path === path || (one.below ? isWithin(path, one.path) : path.startsWith(`${one.path}.tmp.`)),
   );
-  if (isLet) return true;
-  for (let at = path; ; at = dirname(at)) {
-    const write = nodes.get(at);
-    if (write !== undefined) return write;
-    if (at === '/') return false;
-  }
+  return isLet || nearest(nodes, path);
 }
 
 function onTheWay(path: string, links: number): string[] {
@@ -145,8 +173,7 @@ function linkAt(path: string): string | undefined {
 }
 
 /** Takes the files of sessions away that are over, where no other lives that they lived beside. */
-function forget(folder: string): void {
-  const files = filesIn(folder);
+function forget(files: readonly string[]): void {
   if (files.every((file) => isOver(file))) for (const file of files) rmSync(file, { force: true });
 }
 
@@ -182,6 +209,13 @@ function readTold(file: string): { told: Told; lets: Let[]; isOver: boolean } | 
   }
 }
 
-function filesIn(folder: string): string[] {
-  return readdirSync(folder).map((name) => join(folder, name));
+/** Undefined where there is no such folder. */
+function filesIn(folder: string): string[] | undefined {
+  try {
+    const names = readdirSync(folder).filter((name) => !name.startsWith('.'));
+    return names.map((name) => join(folder, name));
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined;
+    throw error;
+  }
 }
