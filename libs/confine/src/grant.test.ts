@@ -20,7 +20,7 @@ import { constants } from 'node:os';
 import { Living } from './living.fixture.js';
 import { buildLaunchers, Machine, USERS } from './session.fixture.js';
 
-const { ENOENT, ENOSPC, ELOOP, EPERM, EISDIR, EEXIST, ENOTSOCK, EINVAL, EOPNOTSUPP } = constants.errno;
+const { ENAMETOOLONG, ENOENT, ENOSPC, ELOOP, EPERM, EISDIR, EEXIST, ENOTSOCK, EINVAL, EOPNOTSUPP } = constants.errno;
 
 beforeAll(buildLaunchers, 120_000);
 
@@ -94,6 +94,22 @@ describe.each(USERS)('a living session of %s', (_who, user) => {
     await living.narrow(1);
     expect(await living.say(save('.tmp.42.0f3a'))).toMatch(/Read-only|denied/i);
     expect(readFileSync(path, 'utf8')).toBe('.tmp.1-2\n');
+  });
+
+  // From a working folder in it a program names by a short path what has none that any rule could read.
+  it('reads no folder that reaches deeper than a path does: what is masked there could not be covered', async () => {
+    living = await Living.of(machine);
+    const hidden = join(machine.home, 'hidden');
+    const descend = `cd ${hidden} && for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18; do mkdir -p ${'d'.repeat(240)}; cd ${'d'.repeat(240)}; done`;
+    const outside = (script: string): Buffer => execFileSync('/bin/sh', ['-c', script], { ...user, stdio: 'pipe' });
+    outside(`${descend}; echo SECRET > .env`);
+    try {
+      expect(await living.widen(1, 'read', hidden, true)).toBe(ENAMETOOLONG);
+      expect(await living.say(`${descend} 2> /dev/null; cat .env; cd`)).not.toContain('SECRET');
+      expect(await living.widen(2, 'read', join(hidden, 'deep'), true)).toBe(0);
+    } finally {
+      outside(`rm -rf ${hidden}/ddd*`);
+    }
   });
 
   it('reads a folder with all below it, but not what is masked or a socket in it', async () => {

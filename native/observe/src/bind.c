@@ -1,4 +1,4 @@
-/* Binding unix sockets, where no view bounds them: on a copy of the caller's socket. */
+/* Binding unix sockets: on a copy of the caller's socket. */
 #define _GNU_SOURCE
 #include "observe.h"
 
@@ -47,7 +47,8 @@ static int bind_at(const struct call *call, int fd, const struct sockaddr_un *ad
   const struct rule rule = rule_of(place, IS_OTHER);
   const bool writable = is_writable(place->path, place->path_length);
   if (fstatat(place->folder, place->name, &s, AT_SYMLINK_NOFOLLOW) == 0) return EADDRINUSE;
-  if (!writable || rule.outcome >= RULE_MASK) {
+  /* What is granted are files and folders. */
+  if (!writable || place->grant != 0 || rule.outcome >= RULE_MASK) {
     if (writable) channel_event(call, EVENT_REFUSED, CALL_BIND, EACCES, rule.index, place->path);
     return EACCES;
   }

@@ -57,7 +57,8 @@ static int look_through(struct search *search, int folder, unsigned depth);
 static int look_at(struct search *search, DIR *dir, const struct dirent *entry, unsigned depth) {
   const size_t before = search->length, n = strlen(entry->d_name);
   if (++search->looked_at > ENTRIES_MAX) return E2BIG;
-  if (before + 1 + n >= sizeof search->path) return 0;
+  /* No rule reads so long a path, and from a folder above it a program reads what lies there by a shorter one. */
+  if (before + 1 + n >= sizeof search->path) return ENAMETOOLONG;
   search->path[before] = '/';
   memcpy(search->path + before + 1, entry->d_name, n + 1);
   search->length = before + 1 + n;

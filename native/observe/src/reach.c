@@ -81,47 +81,6 @@ void do_connect(struct call *call) {
 
 /* --- binding ---------------------------------------------------------------------------------------------------------- */
 
-/* With the address as it was said, which others ask the socket for. Nothing in the session moves a folder meanwhile. */
-static int bind_as_said(const struct call *call, int fd, const union address *address, socklen_t length) {
-  int folder = -1;
-  int error = address->unix_.sun_path[0] == '/' ? 0 : caller_folder(call, AT_FDCWD, &folder);
-  if (error == 0 && folder >= 0 && fchdir(folder) != 0) error = errno;
-  if (error == 0 && bind(fd, &address->head, length) != 0) error = errno;
-  if (folder >= 0) {
-    close(folder);
-    if (fchdir(observe.fds) != 0) _exit(125);
-  }
-  return error;
-}
-
-/* Where the path means something else to this process: through links of /proc. */
-static int bind_by_folder(int fd, const struct place *place) {
-  struct sockaddr_un at = {.sun_family = AF_UNIX};
-  const int length = snprintf(at.sun_path, sizeof at.sun_path, "%s/%s", path_to(place->folder).text, place->name);
-  if (length < 0 || (size_t)length >= sizeof at.sun_path) return ENAMETOOLONG;
-  return bind(fd, (const struct sockaddr *)&at, sizeof at) == 0 ? 0 : errno;
-}
-
-static int bind_at(const struct call *call, int fd, const union address *address, socklen_t length, const struct place *place) {
-  struct stat s;
-  if (!place->is_plain || place->has_slash || fstatat(place->folder, place->name, &s, AT_SYMLINK_NOFOLLOW) == 0) return EADDRINUSE;
-  const struct rule rule = rule_of(place, IS_OTHER);
-  /* As Landlock says it of the folders in which nothing may be made; what is granted are files and folders. */
-  if (place->grant != 0 || !is_writable(place->path, place->path_length)) return EACCES;
-  if (rule.outcome >= RULE_MASK) {
-    channel_event(call, EVENT_REFUSED, CALL_BIND, EACCES, rule.index, place->path);
-    return EACCES;
-  }
-  int error = bind_as_said(call, fd, address, length);
-  if (error == ENOENT) error = bind_by_folder(fd, place);
-  if (error != 0) return error;
-  const int held = openat(place->folder, place->name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
-  if (held < 0) return 0;
-  if (fstat(held, &s) == 0 && S_ISSOCK(s.st_mode)) (void)sockets_remember(held, &s);
-  else close(held);
-  return 0;
-}
-
 void do_bind(struct call *call) {
   union address address;
   socklen_t length;
@@ -129,17 +88,7 @@ void do_bind(struct call *call) {
   if (caller_address(call, &address, &length) != 0 || !is_path(&address, length)) return call_continue(call);
   int fd = -1, error = caller_socket(call, INT(0), &fd);
   if (error == 0 && domain_of(fd) != AF_UNIX) error = bind(fd, &address.head, length) == 0 ? 0 : errno;
-  else if (error == 0) {
-    struct place *place = malloc(sizeof *place);
-    error = place == NULL ? ENOMEM : caller_umask(call);
-    names_lock(true);
-    if (place != NULL) place->folder = place->seen = -1;
-    if (error == 0) error = place_find(call, AT_FDCWD, address.unix_.sun_path, place);
-    if (error == 0) error = call_waits(call) ? bind_at(call, fd, &address, length, place) : ESRCH;
-    if (place != NULL) place_close(place);
-    names_unlock();
-    free(place);
-  }
+  else if (error == 0) error = bind_unix(call, fd, &address.unix_, length);
   if (fd >= 0) close(fd);
   call_fail(call, error);
 }
