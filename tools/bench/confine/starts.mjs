@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { encodePlan, findLauncher, prepare } from '@nd7/confine';
 import { findCompiler } from '../../../native/compile.mjs';
 import { verdict } from '../judge/verdict.mjs';
+import { peers } from './peers.mjs';
 import { find, median, nd7, root } from './place.mjs';
 
 /** What `nd7 run` by the front may cost, in starts of bwrap. */
@@ -76,21 +77,6 @@ function table(took, against) {
   return p50;
 }
 
-/** Other boundaries, as somebody would type them; those that are not here are named. */
-function others() {
-  const found = {};
-  for (const [name, args] of [
-    ['srt', [PROGRAM]],
-    ['codex', ['sandbox', 'linux', PROGRAM]],
-    ['firejail', ['--quiet', '--noprofile', '--net=none', '--read-only=/', PROGRAM]],
-  ]) {
-    const path = find(name);
-    if (path === undefined) console.log(`${name}: not installed`);
-    else found[name] = [path, ...args];
-  }
-  return found;
-}
-
 export async function measureStarts(place, rounds) {
   const launcher = await findLauncher();
   const cc = findCompiler();
@@ -145,12 +131,13 @@ async function measureTyped(place, starter, rounds, byBwrap) {
   // A host whose socket is taken away ends.
   const cold = ['/bin/sh', '-c', 'rm -f "$1"; exec "$2" run "$3"', 'sh', socket, front, PROGRAM];
   const npx = find('npx');
+  const others = peers(place, PROGRAM);
   const typed = {
     'node -e 0': [process.execPath, '-e', '0'],
     ...byBwrap,
     'front, host resident': [front, 'run', PROGRAM],
     'node bin/nd7.js': [nd7, 'run', PROGRAM],
-    ...others(),
+    ...others.contenders,
   };
   try {
     await inTurns(place, starter, 2, typed);
@@ -172,5 +159,6 @@ async function measureTyped(place, starter, rounds, byBwrap) {
     );
   } finally {
     rmSync(socket, { force: true });
+    others.clean();
   }
 }
