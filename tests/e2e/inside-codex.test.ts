@@ -4,13 +4,9 @@ import { once } from 'node:events';
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
-import { CODEX_VERSION, findCodex, until, type Entry, type World } from './claude.fixture.js';
-import { agentChains, allow, insideWorld, Listener, runChain } from './inside.fixture.js';
+import { CODEX_VERSION, findCodex, until, type World } from './claude.fixture.js';
+import { agentChains, allow, insideWorld, Listener, of, runChain, withClient, type Typed } from './inside.fixture.js';
 
-const client = findCodex();
-const why =
-  'problem' in client ? client.problem : process.platform === 'linux' ? undefined : 'nd7 run confines on Linux';
-const withClient = why === undefined ? describe : describe.skip;
 const SCENARIOS = join(import.meta.dirname, '../fake-api/scenarios/codex.json');
 
 let world: World;
@@ -19,11 +15,9 @@ afterEach(async () => {
   await world.end();
 });
 
-const of = (entries: readonly Entry[], kind: string) => entries.filter((entry) => entry.kind === kind);
-
 /** The settings of a user whose model listens at a port of this machine. Answers the text. */
 function configure({ home, project }: World, port: number): string {
-  mkdirSync(join(home, '.codex'));
+  mkdirSync(join(home, '.codex'), { recursive: true });
   const config = [
     'model = "gpt-5.5-codex"',
     'model_provider = "fake"',
@@ -48,41 +42,53 @@ async function run(path: string, prompt: string): Promise<{ status: number | nul
   return { status, stdout, stderr };
 }
 
-withClient(`Codex ${CODEX_VERSION} inside nd7 run${why === undefined ? '' : ` (${why})`}`, () => {
-  it('exec: recorded from start to end, works without its own sandbox, and stays inside', async () => {
-    const probe = {
-      tool: 'exec_command',
-      input: { cmd: 'cat ~/.ssh/id_ed25519; echo x > ~/made; echo x > made; echo $?' },
-    };
-    const scenarios = JSON.parse(readFileSync(SCENARIOS, 'utf8')) as Record<string, unknown>;
-    const path = 'path' in client ? client.path : '';
-    world = await insideWorld(path, { ...scenarios, probe: { steps: [{ calls: [probe] }, { text: 'Done.' }] } });
-    const config = configure(world, world.port);
-    const exec = (prompt: string) => run(path, prompt);
-    const ran = await exec('[[scenario:basic]] go');
-    expect([ran.status, ran.stderr.match(/^nd7:.*$/gm)]).toEqual([0, null]);
-    expect(readFileSync(join(world.project, 'src/a.txt'), 'utf8')).toBe('one\nTWO\nthree\n');
-    const [session = ''] = agentChains(world);
-    await until('the session is sealed', () => world.entries(session).at(-1)?.kind === 'seal');
-    const entries = world.entries(session);
-    expect(
-      entries.filter(({ source }) => source === 'intent:codex').map(({ data }) => data['hook_event_name']),
-    ).toEqual([
-      'SessionStart',
-      'UserPromptSubmit',
-      ...Array(4).fill(['PreToolUse', 'PostToolUse']).flat(),
-      'Stop',
-      'SessionEnd',
-    ]);
-    const chain = runChain(world);
-    expect(of(entries, 'session.confined')).toMatchObject([{ data: { run: chain.session } }]);
-    expect(of(chain.entries, 'session.joined')).toMatchObject([{ data: { session, agent: 'codex' } }]);
-    for (const one of [session, chain.session]) expect(world.verdict(one)).toMatchObject({ verdict: 'intact' });
+withClient(`Codex ${CODEX_VERSION} inside nd7 run`, findCodex(), (path) => {
+  it.each<[string, Typed]>([
+    ['T1', 'Node'],
+    ['T2', 'Node'],
+    ['T1', 'the command on PATH'],
+  ])(
+    'exec: recorded from start to end, works without its own sandbox, and stays inside (%s, by %s)',
+    async (tier, typed) => {
+      const probe = {
+        tool: 'exec_command',
+        input: { cmd: 'cat ~/.ssh/id_ed25519; echo x > ~/made; echo x > made; echo $?' },
+      };
+      const scenarios = JSON.parse(readFileSync(SCENARIOS, 'utf8')) as Record<string, unknown>;
+      world = await insideWorld(
+        path,
+        { ...scenarios, probe: { steps: [{ calls: [probe] }, { text: 'Done.' }] } },
+        tier,
+        typed,
+      );
+      const config = configure(world, world.port);
+      const exec = (prompt: string) => run(path, prompt);
+      const ran = await exec('[[scenario:basic]] go');
+      expect([ran.status, ran.stderr.match(/^nd7:.*$/gm)]).toEqual([0, null]);
+      expect(readFileSync(join(world.project, 'src/a.txt'), 'utf8')).toBe('one\nTWO\nthree\n');
+      const [session = ''] = agentChains(world);
+      await until('the session is sealed', () => world.entries(session).at(-1)?.kind === 'seal');
+      const entries = world.entries(session);
+      expect(
+        entries.filter(({ source }) => source === 'intent:codex').map(({ data }) => data['hook_event_name']),
+      ).toEqual([
+        'SessionStart',
+        'UserPromptSubmit',
+        ...Array(4).fill(['PreToolUse', 'PostToolUse']).flat(),
+        'Stop',
+        'SessionEnd',
+      ]);
+      const chain = runChain(world);
+      expect(of(chain.entries, 'enforcement')[0]?.data).toMatchObject({ tier });
+      expect(of(entries, 'session.confined')).toMatchObject([{ data: { run: chain.session } }]);
+      expect(of(chain.entries, 'session.joined')).toMatchObject([{ data: { session, agent: 'codex' } }]);
+      for (const one of [session, chain.session]) expect(world.verdict(one)).toMatchObject({ verdict: 'intact' });
 
-    expect((await exec('[[scenario:probe]] go')).stdout).toMatch(/id_ed25519: (No such file|Permission denied)/);
-    expect([existsSync(join(world.home, 'made')), existsSync(join(world.project, 'made'))]).toEqual([false, true]);
-    expect(readFileSync(join(world.home, '.codex/config.toml'), 'utf8')).toBe(config);
-  });
+      expect((await exec('[[scenario:probe]] go')).stdout).toMatch(/id_ed25519: (No such file|Permission denied)/);
+      expect([existsSync(join(world.home, 'made')), existsSync(join(world.project, 'made'))]).toEqual([false, true]);
+      expect(readFileSync(join(world.home, '.codex/config.toml'), 'utf8')).toBe(config);
+    },
+  );
 
   it('exec: its commands are run by the broker, each tied to its call, and the model is told what the boundary refused', async () => {
     const command = (cmd: string) => ({ tool: 'exec_command', input: { cmd } });
@@ -92,7 +98,6 @@ withClient(`Codex ${CODEX_VERSION} inside nd7 run${why === undefined ? '' : ` ($
       { calls: [command('sleep 0.3; echo two > two; kill -9 $$')] },
       { text: 'Done.' },
     ];
-    const path = 'path' in client ? client.path : '';
     world = await insideWorld(path, { broker: { steps } });
     const listener = await Listener.before(world.port);
     allow(world, listener.port);
@@ -127,7 +132,6 @@ withClient(`Codex ${CODEX_VERSION} inside nd7 run${why === undefined ? '' : ` ($
     const wait = (file: string) => `while [ ! -e ${file} ]; do sleep 0.05; done`;
     const left = `(${wait('go')}; echo left > ~/granted/left; echo more > ~/granted/more; sleep 1; touch done) >/dev/null 2>&1 &`;
     const own = `touch asked; ${wait('given')}; touch go; echo own > ~/granted/own; ${wait('done')}; sleep 0.3`;
-    const path = 'path' in client ? client.path : '';
     world = await insideWorld(path, {
       call: { steps: [{ calls: [command(left)] }, { calls: [command(own)] }, { text: 'Done.' }] },
     });

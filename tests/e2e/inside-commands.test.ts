@@ -1,11 +1,6 @@
 // The real client inside `nd7 run`, its commands run by the broker: what it reads of them is what it reads outside, and each is recorded with its call.
 import { findClient, type World, World as Worlds } from './claude.fixture.js';
-import { agentChains, insideWorld, runChain } from './inside.fixture.js';
-
-const client = findClient();
-const why =
-  'problem' in client ? client.problem : process.platform === 'linux' ? undefined : 'nd7 run confines on Linux';
-const path = 'path' in client ? client.path : '';
+import { agentChains, insideWorld, runChain, withClient } from './inside.fixture.js';
 
 let world: World;
 afterEach(() => world.end());
@@ -45,32 +40,29 @@ function results(output: readonly Record<string, unknown>[], one: World): string
     .map((text) => (text.includes('background') ? 'in the background' : text));
 }
 
-(why === undefined ? describe : describe.skip)(
-  `commands of the real client by the broker${why ? ` (${why})` : ''}`,
-  () => {
-    it('are told to it as they are outside, and stand in the record with their calls', async () => {
-      world = await Worlds.make(path, SCENARIO);
-      const outside = results(await world.run('[[scenario:broker]] go'), world);
-      await world.end();
-      world = await insideWorld(path, SCENARIO);
-      const output = await world.run('[[scenario:broker]] go');
-      expect(results(output, world)).toEqual(outside);
-      expect(outside.length).toBe(STEPS.flatMap(({ calls }) => calls).length);
+withClient('commands of the real client by the broker', findClient(), (path) => {
+  it('are told to it as they are outside, and stand in the record with their calls', async () => {
+    world = await Worlds.make(path, SCENARIO);
+    const outside = results(await world.run('[[scenario:broker]] go'), world);
+    await world.end();
+    world = await insideWorld(path, SCENARIO);
+    const output = await world.run('[[scenario:broker]] go');
+    expect(results(output, world)).toEqual(outside);
+    expect(outside.length).toBe(STEPS.flatMap(({ calls }) => calls).length);
 
-      const run = runChain(world).entries;
-      const before = agentChains(world)
-        .flatMap((session) => world.entries(session))
-        .filter(({ kind }) => kind === 'tool.before')
-        .map(({ data }) => data['tool_use_id']);
-      const commands = run.filter(({ kind, source }) => kind === 'exec' && source === 'effect:exec-broker');
-      const tied = commands.filter(({ data }) => data['tool_use_id'] !== undefined);
-      expect(tied.map(({ data }) => data['tool_use_id']).sort()).toEqual([...before].sort());
-      expect(new Set(tied.map(({ data }) => data['tied']))).toEqual(new Set(['text']));
-      const ends = new Map(run.filter(({ kind }) => kind === 'exec.end').map(({ data }) => [data['command'], data]));
-      const endOf = (call: unknown) => ends.get(tied.find(({ data }) => data['tool_use_id'] === call)?.data['command']);
-      expect(endOf(before[0])).toMatchObject({ code: 3, signal: null });
-      expect(endOf(before[9])).toMatchObject({ code: null, signal: 15 });
-      expect(run.filter(({ kind }) => kind === 'alarm' || kind === 'gap')).toEqual([]);
-    });
-  },
-);
+    const run = runChain(world).entries;
+    const before = agentChains(world)
+      .flatMap((session) => world.entries(session))
+      .filter(({ kind }) => kind === 'tool.before')
+      .map(({ data }) => data['tool_use_id']);
+    const commands = run.filter(({ kind, source }) => kind === 'exec' && source === 'effect:exec-broker');
+    const tied = commands.filter(({ data }) => data['tool_use_id'] !== undefined);
+    expect(tied.map(({ data }) => data['tool_use_id']).sort()).toEqual([...before].sort());
+    expect(new Set(tied.map(({ data }) => data['tied']))).toEqual(new Set(['text']));
+    const ends = new Map(run.filter(({ kind }) => kind === 'exec.end').map(({ data }) => [data['command'], data]));
+    const endOf = (call: unknown) => ends.get(tied.find(({ data }) => data['tool_use_id'] === call)?.data['command']);
+    expect(endOf(before[0])).toMatchObject({ code: 3, signal: null });
+    expect(endOf(before[9])).toMatchObject({ code: null, signal: 15 });
+    expect(run.filter(({ kind }) => kind === 'alarm' || kind === 'gap')).toEqual([]);
+  });
+});

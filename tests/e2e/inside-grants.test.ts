@@ -1,14 +1,8 @@
 // The real client inside `nd7 run` while a person widens the session from another terminal: what its own Write does, and what its model is told.
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { callsIn, findClient, until, VERSION, type Entry, type World } from './claude.fixture.js';
-import { agentChains, allow, insideWorld, Listener, runChain } from './inside.fixture.js';
-
-const client = findClient();
-const why =
-  'problem' in client ? client.problem : process.platform === 'linux' ? undefined : 'nd7 run confines on Linux';
-const withClient = why === undefined ? describe : describe.skip;
-const path = 'path' in client ? client.path : '';
+import { callsIn, findClient, until, VERSION, type World } from './claude.fixture.js';
+import { agentChains, allow, bash, insideWorld, Listener, of, runChain, withClient } from './inside.fixture.js';
 
 let world: World;
 afterEach(async () => {
@@ -16,8 +10,6 @@ afterEach(async () => {
   await world.end();
 });
 
-const of = (entries: readonly Entry[], kind: string) => entries.filter((entry) => entry.kind === kind);
-const bash = (command: string) => ({ calls: [{ tool: 'Bash', input: { command, description: 'step' } }] });
 const waitFor = (name: string) => bash(`while [ ! -e ${name} ]; do sleep 0.05; done`);
 const write = (file_path: string, content: string) => ({ calls: [{ tool: 'Write', input: { file_path, content } }] });
 
@@ -28,7 +20,7 @@ const begun = (calls: number) =>
   );
 const go = (name: string) => writeFileSync(join(world.project, name), '');
 
-withClient(`Claude Code ${VERSION} in a session that is widened${why === undefined ? '' : ` (${why})`}`, () => {
+withClient(`Claude Code ${VERSION} in a session that is widened`, findClient(), (path) => {
   it('its own Write makes a file outside the project while that is granted, not before and not after; the model is told why', async () => {
     const file = (name: string) => `\${CWD}/../home/notes/${name}`;
     const steps = [

@@ -4,7 +4,7 @@ import { createServer, request, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { homedir } from 'node:os';
 import { join } from 'node:path';
-import { clientsFolder, World, type Entry } from './claude.fixture.js';
+import { callsIn, clientsFolder, sessionIn, until, World, type Entry } from './claude.fixture.js';
 
 const BIN = join(import.meta.dirname, '../../apps/agent/bin/nd7.js');
 
@@ -16,14 +16,35 @@ function homes(): string {
   return folder;
 }
 
+/** A group of tests of a real client that runs inside; skipped by name where there is none. */
+export function withClient(
+  title: string,
+  found: { path: string } | { problem: string },
+  tests: (path: string) => void,
+  lacks?: string,
+): void {
+  const linux = process.platform === 'linux' ? undefined : 'nd7 run confines on Linux';
+  const why = 'problem' in found ? found.problem : (linux ?? lacks);
+  const group = why === undefined ? describe : describe.skip;
+  group(`${title}${why === undefined ? '' : ` (${why})`}`, () => tests('path' in found ? found.path : ''));
+}
+
+/** How `nd7 run` is typed: by Node, or by the command that `nd7 init` puts on PATH. */
+export type Typed = 'Node' | 'the command on PATH';
+
 /** A world in which the client is started by `nd7 run`, and whose user has allowed the model's port. */
 export async function insideWorld(
   client: string,
   scenarios: Record<string, unknown> = {},
   tier = 'T1',
+  typed: Typed = 'Node',
 ): Promise<World> {
   const world = await World.make(client, scenarios, homes());
-  world.before = [process.execPath, BIN, 'run', '--tier', tier, '--'];
+  if (typed === 'Node') world.before = [process.execPath, BIN, 'run', '--tier', tier, '--'];
+  else {
+    world.nd7('init', '--yes');
+    world.before = [join(world.home, '.local/bin/nd7'), 'run', '--tier', tier, '--'];
+  }
   allow(world, world.port);
   mkdirSync(join(world.home, '.ssh'), { mode: 0o700 });
   writeFileSync(join(world.home, '.ssh/id_ed25519'), 'SECRET', { mode: 0o600 });
@@ -47,6 +68,61 @@ export function runChain(world: World): { session: string; entries: Entry[] } {
     .filter((name) => name.startsWith('run-'))
     .sort((a, b) => (timeOf(first(a)) < timeOf(first(b)) ? 1 : -1));
   return { session, entries: world.entries(session) };
+}
+
+/** A step of a scenario that calls Bash. */
+export const bash = (command: string, more: object = {}) => ({
+  calls: [{ tool: 'Bash', input: { command, description: 'step', ...more } }],
+});
+
+export const of = (entries: readonly Entry[], kind: string): Entry[] => entries.filter((entry) => entry.kind === kind);
+export const intents = (entries: readonly Entry[]): Entry[] =>
+  entries.filter(({ source }) => source === 'intent:claude-code');
+export const callOf = ({ data }: Entry): string => data['tool_use_id'] as string;
+export const resultOf = (output: readonly Record<string, unknown>[]): Record<string, unknown> | undefined =>
+  output.find((line) => line['type'] === 'result');
+
+/** Whether a session's chain has its end and its seal. */
+export const closed = (world: World, session: string) => (): boolean =>
+  of(world.entries(session), 'session.end').some(({ source }) => source === 'recorder:nd7') &&
+  world.entries(session).at(-1)?.kind === 'seal';
+
+/** What the client knows that has been started before: an interactive first start asks its maker's host. */
+export function settle(world: World, version: string): void {
+  const key = world.environment()['ANTHROPIC_API_KEY'] ?? '';
+  const state = {
+    hasCompletedOnboarding: true,
+    lastOnboardingVersion: version,
+    theme: 'dark',
+    customApiKeyResponses: { approved: [key.slice(-20)], rejected: [] },
+    projects: { [world.project]: { hasTrustDialogAccepted: true, hasCompletedProjectOnboarding: true } },
+  };
+  writeFileSync(join(world.home, '.claude.json'), JSON.stringify(state));
+}
+
+/** Runs a scenario inside and holds what stands in both chains against what the client printed. */
+export async function recorded(world: World, scenario: string, args: string[] = []) {
+  const output = await world.run(`[[scenario:${scenario}]] go`, args);
+  const session = sessionIn(output);
+  if (session === '') throw new Error(`the client said nothing: ${world.said}`);
+  await until('the session is sealed', closed(world, session));
+  const entries = world.entries(session);
+  const run = runChain(world);
+  expect(world.verdict(session)).toMatchObject({ verdict: 'intact', entries: entries.length });
+  expect(world.verdict(run.session)).toMatchObject({ verdict: 'intact' });
+  for (const { peer, data } of intents(entries)) {
+    expect(data['session_id']).toBe(session);
+    expect(peer).toMatchObject({ run: run.session, client: { pid: expect.any(Number) as number } });
+    expect(peer).not.toHaveProperty('duplicate_of');
+  }
+  // Each names the other, and how far it was.
+  const headAt = (chain: readonly Entry[], at: number) => (chain[at] as (Entry & { prev: string }) | undefined)?.prev;
+  const confined = of(entries, 'session.confined').at(-1)?.data as { run: string; entries: number; head: string };
+  const joined = of(run.entries, 'session.joined').at(-1)?.data as { session: string; entries: number; head: string };
+  expect([confined.run, joined.session]).toEqual([run.session, session]);
+  expect(confined.head).toBe(headAt(world.entries(run.session), confined.entries));
+  expect(joined.head).toBe(headAt(world.entries(session), joined.entries));
+  return { output, session, entries, run, calls: callsIn(output) };
 }
 
 /** The chains of agents in a world. */

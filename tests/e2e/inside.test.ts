@@ -3,14 +3,23 @@ import { spawnSync } from 'node:child_process';
 import { existsSync, mkdirSync, readFileSync, readdirSync, symlinkSync, writeFileSync } from 'node:fs';
 import { connect } from 'node:net';
 import { join } from 'node:path';
-import { callsIn, findClient, has, sessionIn, until, VERSION, type Entry, type World } from './claude.fixture.js';
-import { agentChains, allow, doors, insideWorld, Listener, runChain } from './inside.fixture.js';
-
-const client = findClient();
-const why =
-  'problem' in client ? client.problem : process.platform === 'linux' ? undefined : 'nd7 run confines on Linux';
-const withClient = why === undefined ? describe : describe.skip;
-const path = 'path' in client ? client.path : '';
+import { callsIn, findClient, sessionIn, until, VERSION, type World } from './claude.fixture.js';
+import {
+  agentChains,
+  allow,
+  bash,
+  callOf,
+  closed,
+  doors,
+  insideWorld,
+  intents,
+  Listener,
+  of,
+  recorded,
+  resultOf,
+  runChain,
+  withClient,
+} from './inside.fixture.js';
 
 let world: World;
 afterEach(async () => {
@@ -18,46 +27,10 @@ afterEach(async () => {
   await world.end();
 });
 
-const of = (entries: readonly Entry[], kind: string) => entries.filter((entry) => entry.kind === kind);
-const intents = (entries: readonly Entry[]) => entries.filter(({ source }) => source === 'intent:claude-code');
-const callOf = ({ data }: Entry) => data['tool_use_id'] as string;
-const bash = (command: string) => ({ calls: [{ tool: 'Bash', input: { command, description: 'step' } }] });
-const closed = (session: string) => () =>
-  of(world.entries(session), 'session.end').some(({ source }) => source === 'recorder:nd7') &&
-  world.entries(session).at(-1)?.kind === 'seal';
-const headAt = (session: string, entries: number) =>
-  (world.entries(session)[entries] as (Entry & { prev: string }) | undefined)?.prev;
-
-/** Runs a scenario inside and holds what stands in both chains against what the client printed. */
-async function recorded(scenario: string, args: string[] = []) {
-  const output = await world.run(`[[scenario:${scenario}]] go`, args);
-  const session = sessionIn(output);
-  if (session === '') throw new Error(`the client said nothing: ${world.said}`);
-  await until('the session is sealed', closed(session));
-  const entries = world.entries(session);
-  const run = runChain(world);
-  expect(world.verdict(session)).toMatchObject({ verdict: 'intact', entries: entries.length });
-  expect(world.verdict(run.session)).toMatchObject({ verdict: 'intact' });
-  for (const { peer, data } of intents(entries)) {
-    expect(data['session_id']).toBe(session);
-    expect(peer).toMatchObject({ run: run.session, client: { pid: expect.any(Number) as number } });
-    expect(peer).not.toHaveProperty('duplicate_of');
-  }
-  // Each names the other, and how far it was.
-  const confined = of(entries, 'session.confined').at(-1)?.data as { run: string; entries: number; head: string };
-  const joined = of(run.entries, 'session.joined').at(-1)?.data as { session: string; entries: number; head: string };
-  expect([confined.run, joined.session]).toEqual([run.session, session]);
-  expect(confined.head).toBe(headAt(run.session, confined.entries));
-  expect(joined.head).toBe(headAt(session, joined.entries));
-  return { output, session, entries, run, calls: callsIn(output) };
-}
-
-const resultOf = (output: readonly Record<string, unknown>[]) => output.find((line) => line['type'] === 'result');
-
-withClient(`Claude Code ${VERSION} inside nd7 run, headless${why === undefined ? '' : ` (${why})`}`, () => {
+withClient(`Claude Code ${VERSION} inside nd7 run, headless`, findClient(), (path) => {
   it('a session of edits: every event, every call, the model by the proxy alone, and no file of the user’s written', async () => {
     world = await insideWorld(path);
-    const { entries, calls, output, run } = await recorded('basic');
+    const { entries, calls, output, run } = await recorded(world, 'basic');
     expect(resultOf(output)).toMatchObject({ is_error: false });
     const events = intents(entries).map(({ data }) => data['hook_event_name']);
     expect(events).toEqual(
@@ -89,35 +62,10 @@ withClient(`Claude Code ${VERSION} inside nd7 run, headless${why === undefined ?
     expect(readdirSync(world.home).sort()).toEqual(['.claude', '.nd7', '.ssh']);
   });
 
-  it.each(['parallel', 'failing', 'subagent', 'unicode'])(
-    '%s: each call once before, and its end',
-    async (scenario) => {
-      world = await insideWorld(path);
-      const { entries, calls } = await recorded(scenario);
-      const told = of(entries, 'tool.before').map(callOf);
-      expect(new Set(told).size).toBe(told.length);
-      const batched = of(entries, 'tool.batch').flatMap(({ data }) =>
-        (data['tool_calls'] as { tool_use_id: string }[]).map((call) => call.tool_use_id),
-      );
-      expect(calls.map(({ id }) => id).filter((id) => !told.includes(id) && !batched.includes(id))).toEqual([]);
-      if (scenario === 'failing')
-        expect(of(entries, 'tool.failed').some(({ data }) => String(data['error']).startsWith('Exit code 3'))).toBe(
-          true,
-        );
-      if (scenario === 'subagent') {
-        await until(
-          'the subagent has ended',
-          () => of(world.entries(agentChains(world)[0] ?? ''), 'agent.stop').length > 0,
-        );
-        expect(of(entries, 'agent.start')).toHaveLength(1);
-      }
-    },
-  );
-
   it('attached by nd7 init as well: each event is recorded once', async () => {
     world = await insideWorld(path);
     world.nd7('init', '--yes');
-    const { entries, calls } = await recorded('basic');
+    const { entries, calls } = await recorded(world, 'basic');
     expect(of(entries, 'tool.before').map(callOf)).toEqual(calls.map(({ id }) => id));
     expect(of(entries, 'prompt')).toHaveLength(1);
   });
@@ -135,7 +83,7 @@ withClient(`Claude Code ${VERSION} inside nd7 run, headless${why === undefined ?
     const ran = spawnSync(program, more, { cwd: world.project, env: world.environment(), encoding: 'utf8', input: '' });
     expect([ran.status, ran.stderr]).toEqual([0, '']);
     const [session = ''] = agentChains(world);
-    await until('the session is sealed', closed(session));
+    await until('the session is sealed', closed(world, session));
     expect(of(world.entries(session), 'tool.before')).toHaveLength(1);
     expect(of(runChain(world).entries, 'session.joined')).toMatchObject([{ data: { session, agent: 'claude-code' } }]);
   });
@@ -150,7 +98,7 @@ withClient(`Claude Code ${VERSION} inside nd7 run, headless${why === undefined ?
     const steps = probe.map((_, n) => bash(`sh probe-${n}.sh 2>&1; true`));
     world = await insideWorld(path, { probe: { steps: [...steps, { text: 'Done.' }] } });
     probe.forEach((text, n) => writeFileSync(join(world.project, `probe-${n}.sh`), text));
-    const { entries, run } = await recorded('probe');
+    const { entries, run } = await recorded(world, 'probe');
     const outputs = JSON.stringify(
       [...of(entries, 'tool.after'), ...of(entries, 'tool.failed')].map(({ data }) => data),
     );
@@ -183,7 +131,7 @@ withClient(`Claude Code ${VERSION} inside nd7 run, headless${why === undefined ?
       disableAllHooks: true,
     };
     const args = ['--settings', JSON.stringify(own), '--append-system-prompt', 'THEIR-WORDS'];
-    const { entries, calls } = await recorded('basic', args);
+    const { entries, calls } = await recorded(world, 'basic', args);
     expect(of(entries, 'tool.before').map(callOf)).toEqual(calls.map(({ id }) => id));
     expect(existsSync(join(world.project, 'stopped'))).toBe(true);
     const asked = listener.bodies.find((body) => body.includes('THEIR-WORDS')) ?? '';
@@ -195,10 +143,13 @@ withClient(`Claude Code ${VERSION} inside nd7 run, headless${why === undefined ?
 
   it('resumed in another session: one chain of the agent’s, which names both', async () => {
     world = await insideWorld(path);
-    const { session, run } = await recorded('talk');
+    const { session, run } = await recorded(world, 'talk');
     const output = await world.run('[[scenario:one]] go', ['--resume', session]);
     expect(sessionIn(output)).toBe(session);
-    await until('sealed again', () => of(world.entries(session), 'session.end').length >= 4 && closed(session)());
+    await until(
+      'sealed again',
+      () => of(world.entries(session), 'session.end').length >= 4 && closed(world, session)(),
+    );
     const second = runChain(world);
     expect(of(world.entries(session), 'session.confined').map(({ data }) => data['run'])).toEqual([
       run.session,
@@ -222,7 +173,7 @@ withClient(`Claude Code ${VERSION} inside nd7 run, headless${why === undefined ?
     writeFileSync(join(world.project, 'go'), '');
     const calls = callsIn(await output).map(({ id }) => id);
     const [session = ''] = agentChains(world);
-    await until('sealed', closed(session));
+    await until('sealed', closed(world, session));
     expect(calls).toHaveLength(2);
     // A recorder that dies between writing and answering is told the same once more: then it stands twice.
     for (const kind of ['tool.before', 'tool.after'])
@@ -245,7 +196,7 @@ withClient(`Claude Code ${VERSION} inside nd7 run, headless${why === undefined ?
     process.kill(whom === 'the client' ? pid : (child.pid ?? 0), 'SIGKILL');
     await output;
     const { session: run } = runChain(world);
-    await until('both have ended', () => closed(session)() && closed(run)());
+    await until('both have ended', () => closed(world, session)() && closed(world, run)());
     await until('the door is gone', () => doors(world).length === 0);
     expect(of(world.entries(session), 'session.end').at(-1)).toMatchObject({
       source: 'recorder:nd7',
@@ -293,75 +244,5 @@ withClient(`Claude Code ${VERSION} inside nd7 run, headless${why === undefined ?
     await output;
     expect([child.exitCode, world.said]).toEqual([2, expect.stringContaining(message) as string]);
     expect(existsSync(join(world.nd7Home, 'sessions'))).toBe(false);
-  });
-});
-
-const terminal = why === undefined && has('tmux') ? describe : describe.skip;
-terminal(`Claude Code ${VERSION} inside nd7 run, interactive (tmux)`, () => {
-  it('a session typed at a terminal, stopped by Ctrl-Z and gone on with', async () => {
-    world = await insideWorld(path);
-    const key = world.environment()['ANTHROPIC_API_KEY'] ?? '';
-    writeFileSync(
-      join(world.home, '.claude.json'),
-      JSON.stringify({
-        hasCompletedOnboarding: true,
-        lastOnboardingVersion: VERSION,
-        theme: 'dark',
-        customApiKeyResponses: { approved: [key.slice(-20)], rejected: [] },
-        projects: { [world.project]: { hasTrustDialogAccepted: true, hasCompletedProjectOnboarding: true } },
-      }),
-    );
-    const socket = join(world.folder, 'tmux');
-    const tmux = (...args: string[]) =>
-      spawnSync('tmux', ['-S', socket, ...args], { encoding: 'utf8', env: world.environment() }).stdout;
-    const screen = () => tmux('capture-pane', '-p', '-t', 's');
-    const type = async (text: string) => {
-      tmux('send-keys', '-t', 's', '-l', text);
-      await new Promise((resolve) => setTimeout(resolve, 400));
-      tmux('send-keys', '-t', 's', 'Enter');
-    };
-    try {
-      const assignments = Object.entries(world.environment({ PS1: 'shell> ' })).map(
-        ([name, value]) => `${name}='${value}'`,
-      );
-      const shell = `exec env -i ${assignments.join(' ')} bash --norc --noprofile -i`;
-      tmux('new-session', '-d', '-s', 's', '-x', '120', '-y', '40', '-c', world.project, shell);
-      const command = [
-        ...world.before,
-        path,
-        '--permission-mode',
-        'acceptEdits',
-        '--allowedTools',
-        'Bash,Read,Write,Edit',
-      ];
-      await until('the shell is there', () => screen().includes('shell>'));
-      await type(command.map((word) => `'${word}'`).join(' '));
-      await until('the client has begun', () => /❯/.test(screen()) && agentChains(world).length === 1);
-      const [session = ''] = agentChains(world);
-      await type('[[scenario:basic]] go');
-      await until('the turn has ended', () => of(world.entries(session), 'turn.end').length >= 1);
-      tmux('send-keys', '-t', 's', 'C-z');
-      await until('the shell has the terminal', () => /Stopped/.test(screen()));
-      await type('fg');
-      await until('the client is back', () => /❯/.test(screen()));
-      await type('[[scenario:one]] go');
-      await until('the second turn has ended', () => of(world.entries(session), 'turn.end').length >= 2);
-      await type('/exit');
-      await until('the session is sealed', closed(session));
-      const entries = world.entries(session);
-      expect(of(entries, 'prompt').map(({ data }) => data['prompt'])).toEqual([
-        '[[scenario:basic]] go',
-        '[[scenario:one]] go',
-      ]);
-      expect(
-        of(entries, 'tool.before')
-          .slice(0, 4)
-          .map(({ data }) => data['tool_name']),
-      ).toEqual(['Bash', 'Write', 'Read', 'Edit']);
-      expect(of(entries, 'session.confined')).toMatchObject([{ data: { run: runChain(world).session } }]);
-      expect(world.verdict(session)).toMatchObject({ verdict: 'intact' });
-    } finally {
-      tmux('kill-server');
-    }
   });
 });
