@@ -248,8 +248,12 @@ export class Places {
 
 /** Half of the memory, as tmpfs itself takes. */
 function scratchSize(): number {
-  return Math.max(64, Math.floor(totalmem() / 2 / 2 ** 20));
+  scratch ??= Math.max(64, Math.floor(totalmem() / 2 / 2 ** 20));
+  return scratch;
 }
+
+/** MiB; asked of the system once. */
+let scratch: number | undefined;
 
 /**
  * Landlock under the mounts: read everything in view, run what may be run, change only what is writable. `unrun` are temporary folders in

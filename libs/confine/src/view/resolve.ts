@@ -1,5 +1,4 @@
 import { lstatSync, readlinkSync } from 'node:fs';
-import { dirname, join, resolve } from 'node:path';
 
 /** Links followed at most on the way to one path, as in the kernel. */
 const MOST_LINKS = 40;
@@ -20,30 +19,29 @@ export type Looks = Map<string, { target: string } | 'plain' | 'nothing'>;
  */
 export function resolvePath(path: string, looks: Looks = new Map()): Resolved | undefined {
   const links: string[] = [];
-  let todo = path.split('/').filter((part) => part !== '');
-  let at = '/';
-  while (todo.length > 0) {
-    const [part = '', ...rest] = todo;
+  // The next one last.
+  const todo = path.split('/').reverse();
+  let at = '';
+  for (let part = todo.pop(); part !== undefined; part = todo.pop()) {
+    if (part === '' || part === '.') continue;
     if (part === '..') {
-      at = dirname(at);
-      todo = rest;
+      at = at.slice(0, Math.max(0, at.lastIndexOf('/')));
       continue;
     }
-    const next = join(at, part);
+    const next = `${at}/${part}`;
     const seen = looks.get(next) ?? lookAt(next);
     looks.set(next, seen);
     if (seen === 'nothing') return undefined;
     if (seen === 'plain') {
       at = next;
-      todo = rest;
       continue;
     }
     links.push(next);
     if (links.length > MOST_LINKS) return undefined;
-    if (seen.target.startsWith('/')) at = '/';
-    todo = [...seen.target.split('/').filter((name) => name !== '' && name !== '.'), ...rest];
+    if (seen.target.startsWith('/')) at = '';
+    todo.push(...seen.target.split('/').reverse());
   }
-  return { path: resolve(at), links };
+  return { path: at === '' ? '/' : at, links };
 }
 
 function lookAt(path: string): { target: string } | 'plain' | 'nothing' {
