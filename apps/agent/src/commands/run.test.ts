@@ -273,7 +273,7 @@ describe('nd7 run', () => {
   });
 
   it.each<[string, string[], RegExp]>([
-    ['a tier that is not there', ['run', '--tier', 'T3', '--', 'true'], /tier T3 .* is not there/],
+    ['a tier that is not there', ['run', '--tier', 'T9', '--', 'true'], /there is no tier "T9"/],
     ['a profile that nobody knows', ['run', '--profile', 'nope', '--', 'true'], /nope/],
     ['no program', ['run'], /missing required argument/],
   ])('refuses %s', (_what, args, said) => {
