@@ -22,6 +22,14 @@ export const USERS: [string, { uid?: number; gid?: number }][] = [
   ['an ordinary user', isRoot ? { uid: 1000, gid: 1000 } : {}],
 ];
 
+export type Tier = 'T1' | 'T2';
+type User = (typeof USERS)[number];
+/** Each of them in each tier. */
+export const WHO: [Tier, ...User][] = USERS.flatMap((user) => [
+  ['T1', ...user] as [Tier, ...User],
+  ['T2', ...user] as [Tier, ...User],
+]);
+
 export interface Entry {
   source: string;
   kind: string;
@@ -42,7 +50,10 @@ export class Desk {
   /** Before the program: `nd7 run`, or nothing. */
   options: string[] = [];
 
-  constructor(readonly user: { uid?: number; gid?: number }) {
+  constructor(
+    readonly user: { uid?: number; gid?: number },
+    readonly tier: Tier = 'T1',
+  ) {
     chmodSync(this.base, 0o777);
     spawnSync('mkdir', ['-p', this.project], user);
   }
@@ -59,7 +70,18 @@ export class Desk {
   }
 
   #command(script: string): string[] {
-    return [process.execPath, BIN, 'run', ...this.options, '--agent', 'claude-code', '--', this.#lay(script)];
+    return [
+      process.execPath,
+      BIN,
+      'run',
+      '--tier',
+      this.tier,
+      ...this.options,
+      '--agent',
+      'claude-code',
+      '--',
+      this.#lay(script),
+    ];
   }
 
   inside(script: string, more: object = {}): Ran {

@@ -2,12 +2,12 @@
 import { spawnSync } from 'node:child_process';
 import { readFileSync, readdirSync, readlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { Desk, USERS } from './broker.fixture.js';
+import { Desk, USERS, WHO, type Tier } from './broker.fixture.js';
 
-function missing(): string | undefined {
+function missing(tier: Tier): string | undefined {
   if (process.platform !== 'linux') return 'no Linux';
   if (spawnSync('python3', ['--version']).status !== 0) return 'no python3';
-  const desk = new Desk(USERS[0]?.[1] ?? {});
+  const desk = new Desk(USERS[0]?.[1] ?? {}, tier);
   try {
     const ran = desk.inside('true');
     return ran.status === 0 ? undefined : `no boundary here: ${ran.stderr}`;
@@ -15,7 +15,7 @@ function missing(): string | undefined {
     desk.close();
   }
 }
-const lacks = missing();
+const lacking = { T1: missing('T1'), T2: missing('T2') };
 
 let desk: Desk;
 
@@ -101,11 +101,12 @@ function said(run: (script: string) => { status: number | null; stdout: string; 
 }
 const anonymous = (text: string): string => text.replace(/tmp\.\w+/g, 'tmp.X');
 
-describe.each(USERS)('a brokered command is as one without a broker, as %s', (_name, user) => {
+describe.each(WHO)('%s: a brokered command is as one without a broker, as %s', (tier, _name, user) => {
+  const lacks = lacking[tier];
   (lacks === undefined ? describe : describe.skip)(`[${lacks ?? 'here'}]`, () => {
     let [outside, inside] = [new Map<string, string>(), new Map<string, string>()];
     beforeAll(() => {
-      desk = new Desk(user);
+      desk = new Desk(user, tier);
       outside = said((script) => desk.outside(script));
       inside = said((script) => desk.inside(script));
     });
@@ -124,10 +125,11 @@ describe.each(USERS)('a brokered command is as one without a broker, as %s', (_n
   });
 });
 
-describe.each(USERS)('a brokered command, as %s', (_name, user) => {
+describe.each(WHO)('%s: a brokered command, as %s', (tier, _name, user) => {
+  const lacks = lacking[tier];
   (lacks === undefined ? describe : describe.skip)(`[${lacks ?? 'here'}]`, () => {
     beforeEach(() => {
-      desk = new Desk(user);
+      desk = new Desk(user, tier);
     });
     afterEach(() => desk.close());
 
@@ -152,7 +154,7 @@ facts() { grep -E '^(Uid|Gid|Groups|Cap|NoNewPrivs|Seccomp|Seccomp_filters)' /pr
 facts > mine; $S -c "$(echo 'grep -E "^(Uid|Gid|Groups|Cap|NoNewPrivs|Seccomp|Seccomp_filters)" /proc/self/status; readlink /proc/self/ns/*')" > its; cmp mine its && echo same
 $S -c 'echo y > /usr/nd7-probe' 2>/dev/null || echo refused
 $S -c 'mkdir -p .vscode; echo {} > .vscode/settings.json' 2>/dev/null || echo protected
-$S -c 'ls -A $HOME/.nd7/sessions' 2>/dev/null || echo hidden
+$S -c 'cat $HOME/.nd7/sessions/*/log.jsonl' 2>/dev/null || echo hidden
 $S -c 'ls /proc/self/fd | wc -l'`);
       expect(stdout.split('\n')).toEqual(['same', 'refused', 'protected', 'hidden', '4', '']);
     });
@@ -201,13 +203,13 @@ for i in range(120):
     p.kill()
     p.wait()
 EOF
-python3 kill.py $S; $S -c 'echo works'; i=0; while pgrep -f "^sleep ${mark}" > /dev/null && [ $i -lt 100 ]; do sleep 0.1; i=$((i + 1)); done; ps -e -o comm= | grep -c nd7-launch`);
-      expect(stdout).toBe('works\n2\n');
+python3 kill.py $S; $S -c 'echo works'; i=0; while pgrep -f "^sleep ${mark}" > /dev/null && [ $i -lt 100 ]; do sleep 0.1; i=$((i + 1)); done; ${LEFT}`);
+      expect(stdout).toBe(`works\n${left(tier)}\n`);
     });
 
     it('goes on by itself where the zygote was killed, and that is said', () => {
       const { stdout, stderr } = desk.inside(
-        `$S -c 'echo one'; kill -KILL $(pgrep -o -P 1 nd7-launch); sleep 0.5; $S -c 'echo two; exit 5'; echo $?`,
+        `$S -c 'echo one'; kill -KILL $(pgrep -n -P $PPID nd7-launch); sleep 0.5; $S -c 'echo two; exit 5'; echo $?`,
       );
       expect(stdout).toBe('one\ntwo\n5\n');
       expect(stderr).toContain('zygote has ended');
@@ -239,7 +241,7 @@ python3 kill.py $S; $S -c 'echo works'; i=0; while pgrep -f "^sleep ${mark}" > /
 
     it('nobody inside looks into the zygote or a keeper', () => {
       const { stdout } = desk.inside(
-        `z=$(pgrep -o -P 1 nd7-launch); cat /proc/$z/environ 2>/dev/null | wc -c; readlink /proc/$z/fd/* | wc -l; head -c 1 /proc/$z/mem 2>/dev/null | wc -c`,
+        `z=$(pgrep -n -P $PPID nd7-launch); cat /proc/$z/environ 2>/dev/null | wc -c; readlink /proc/$z/fd/* | wc -l; head -c 1 /proc/$z/mem 2>/dev/null | wc -c`,
       );
       expect(stdout).toBe('0\n0\n0\n');
     });
@@ -284,8 +286,14 @@ python3 kill.py $S; $S -c 'echo works'; i=0; while pgrep -f "^sleep ${mark}" > /
       const folder = spawnSync('sh', ['-c', `echo ${desk.home}/.nd7/run/s-*/`], { encoding: 'utf8' }).stdout.trim();
       const stub = `${folder}bash`;
       const asked = spawnSync(stub, ['-c', 'echo ran'], { encoding: 'utf8', ...user });
-      expect(asked).toMatchObject({ status: 126, stdout: '' });
-      expect(asked.stderr).toContain('who asked is not inside this session');
+      if (tier === 'T1') {
+        expect(asked).toMatchObject({ status: 126, stdout: '' });
+        expect(asked.stderr).toContain('who asked is not inside this session');
+      } else {
+        // Nothing listens there: whoever is outside runs it outside.
+        expect(asked).toMatchObject({ status: 0, stdout: 'ran\n' });
+      }
+      expect(desk.of('exec')).toHaveLength(1);
       expect(readFileSync(`/proc/${running.pid}/stat`, 'latin1')).not.toBe('');
       running.kill('SIGKILL');
       await until('what it ran has gone', () => !alive(mark));
@@ -293,10 +301,9 @@ python3 kill.py $S; $S -c 'echo works'; i=0; while pgrep -f "^sleep ${mark}" > /
 
     it('leaves nothing behind when there are very many', () => {
       const { stdout, status } = desk.inside(
-        `i=0; while [ $i -lt 200 ]; do $S -c "exit $((i % 5))"; [ $? = $((i % 5)) ] || echo wrong; i=$((i + 1)); done; sleep 0.3; ps -e -o stat=,comm= | grep -c nd7-launch`,
+        `i=0; while [ $i -lt 200 ]; do $S -c "exit $((i % 5))"; [ $? = $((i % 5)) ] || echo wrong; i=$((i + 1)); done; sleep 0.3; ${LEFT}`,
       );
-      // The first process and the zygote.
-      expect([status, stdout]).toEqual([0, '2\n']);
+      expect([status, stdout]).toEqual([0, `${left(tier)}\n`]);
       expect(desk.of('exec.end')).toHaveLength(200);
     });
 
@@ -308,6 +315,11 @@ python3 kill.py $S; $S -c 'echo works'; i=0; while pgrep -f "^sleep ${mark}" > /
     });
   });
 });
+
+/** What of the launcher's stands below the first process, and below that: the zygote, and the keepers of what runs. */
+const LEFT = `z=$(pgrep -d, -P $PPID nd7-launch); echo $(pgrep -c -P $PPID nd7-launch) $(pgrep -c -P $z nd7-launch)`;
+/** That of a session in which nothing runs: in T2 with the one that watches the first process. */
+const left = (tier: Tier): string => (tier === 'T1' ? '1 0' : '2 0');
 
 /** Of the processes that a front's launcher has made, the one that waits by epoll. */
 function brokerOf(front: number): number {
@@ -355,7 +367,7 @@ const HOSTILE = String.raw`
 import array, os, socket, struct
 def ask(data, fds):
     s = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-    s.connect('/run/nd7/exec')
+    s.connect(os.path.dirname(os.environ['CLAUDE_CODE_SHELL']) + '/exec')
     s.sendmsg([data], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array('i', fds))] if fds else [])
     s.settimeout(10)
     try: answer = s.recv(1024)
@@ -377,7 +389,7 @@ held = []
 for i in range(400):
     s = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     s.setblocking(False)
-    try: s.connect('/run/nd7/exec')
+    try: s.connect(os.path.dirname(os.environ['CLAUDE_CODE_SHELL']) + '/exec')
     except BlockingIOError: pass
     held.append(s)
 `;
@@ -394,7 +406,7 @@ subprocess.run([variables['CLAUDE_CODE_SHELL'], '-c', 'echo ' + chr(36) + '{#V1}
 const LINGER = String.raw`
 import array, os, socket, struct, subprocess, time
 door = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-door.connect('/run/nd7/exec')
+door.connect(os.path.dirname(os.environ['CLAUDE_CODE_SHELL']) + '/exec')
 listener = socket.socket()
 listener.bind(('127.0.0.1', 0))
 listener.listen(1)

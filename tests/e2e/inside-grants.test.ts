@@ -21,44 +21,54 @@ const begun = (calls: number) =>
 const go = (name: string) => writeFileSync(join(world.project, name), '');
 
 withClient(`Claude Code ${VERSION} in a session that is widened`, findClient(), (path) => {
-  it('its own Write makes a file outside the project while that is granted, not before and not after; the model is told why', async () => {
-    const file = (name: string) => `\${CWD}/../home/notes/${name}`;
-    const steps = [
-      write(file('before.txt'), 'BEFORE'),
-      waitFor('go-1'),
-      write(file('new.txt'), 'GRANTED'),
-      waitFor('go-2'),
-      write(file('after.txt'), 'AFTER'),
-      { text: 'Done.' },
-    ];
-    world = await insideWorld(path, { widened: { steps } });
-    const own = join(world.home, 'notes');
-    mkdirSync(own);
-    const listener = await Listener.before(world.port);
-    world.port = listener.port;
-    allow(world, listener.port);
-    const { output } = world.start('[[scenario:widened]] go');
-    await begun(2);
-    expect(existsSync(join(own, 'before.txt'))).toBe(false);
-    world.nd7('allow', 'write', '--below', own);
-    go('go-1');
-    await begun(4);
-    expect(readFileSync(join(own, 'new.txt'), 'utf8')).toBe('GRANTED');
-    world.nd7('revoke', '--all');
-    go('go-2');
-    expect(callsIn(await output).map(({ name }) => name)).toEqual(['Write', 'Bash', 'Write', 'Bash', 'Write']);
-    expect([existsSync(join(own, 'after.txt')), existsSync(join(own, 'new.txt'))]).toEqual([false, true]);
-    const run = runChain(world);
-    expect(run.entries.filter(({ source }) => source === 'decision:grant').map(({ kind }) => kind)).toEqual([
-      'grant',
-      'revoke',
-    ]);
-    expect(world.verdict(run.session)).toMatchObject({ verdict: 'intact' });
-    const told = listener.bodies.filter((body) => body.includes('this call met the boundary')).at(-1) ?? '';
-    expect(told).toContain(`the mount view refuses to write ${join(own, 'before.txt')}`);
-    expect(told).toContain(`/run/nd7/nd7 ask write ${join(own, 'before.txt')}`);
-    expect(told).not.toContain(`refuses to write ${join(own, 'new.txt')}`);
-  });
+  it.each([
+    ['T1', 'the mount view'],
+    ['T2', 'Landlock'],
+  ])(
+    'in %s its own Write makes a file outside the project while that is granted, not before and not after; the model is told why',
+    async (tier, refuser) => {
+      const file = (name: string) => `\${CWD}/../home/notes/${name}`;
+      const steps = [
+        write(file('before.txt'), 'BEFORE'),
+        waitFor('go-1'),
+        write(file('new.txt'), 'GRANTED'),
+        waitFor('go-2'),
+        write(file('after.txt'), 'AFTER'),
+        { text: 'Done.' },
+      ];
+      world = await insideWorld(path, { widened: { steps } }, tier);
+      const own = join(world.home, 'notes');
+      mkdirSync(own);
+      const listener = await Listener.before(world.port);
+      world.port = listener.port;
+      allow(world, listener.port);
+      const { output } = world.start('[[scenario:widened]] go');
+      await begun(2);
+      expect(existsSync(join(own, 'before.txt'))).toBe(false);
+      world.nd7('allow', 'write', '--below', own);
+      go('go-1');
+      await begun(4);
+      expect(readFileSync(join(own, 'new.txt'), 'utf8')).toBe('GRANTED');
+      world.nd7('revoke', '--all');
+      go('go-2');
+      expect(callsIn(await output).map(({ name }) => name)).toEqual(['Write', 'Bash', 'Write', 'Bash', 'Write']);
+      expect([existsSync(join(own, 'after.txt')), existsSync(join(own, 'new.txt'))]).toEqual([false, true]);
+      const run = runChain(world);
+      expect(run.entries.filter(({ source }) => source === 'decision:grant').map(({ kind }) => kind)).toEqual([
+        'grant',
+        'revoke',
+      ]);
+      expect(world.verdict(run.session)).toMatchObject({ verdict: 'intact' });
+      const told = listener.bodies.filter((body) => body.includes('this call met the boundary')).at(-1) ?? '';
+      expect(told).toContain(`${refuser} refuses to write ${join(own, 'before.txt')}`);
+      expect(told).toMatch(new RegExp(`/(run/nd7|run/s-[0-9a-f]+)/nd7 ask write ${join(own, 'before.txt')}`));
+      // Its commands are the broker’s in both.
+      const commands = run.entries.filter(({ kind, source }) => kind === 'exec' && source === 'effect:exec-broker');
+      expect(new Set(commands.map(({ data }) => data['how']))).toEqual(new Set(['broker']));
+      expect(commands.filter(({ data }) => data['tied'] === 'text')).toHaveLength(2);
+      expect(told).not.toContain(`refuses to write ${join(own, 'new.txt')}`);
+    },
+  );
 
   it('asks by a shell command, waits, and is granted the next call; refused names and hosts are explained to the model once', async () => {
     const target = '${CWD}/../home/notes/asked.txt';

@@ -30,7 +30,8 @@ export interface CommandOrder {
 }
 
 export type CommandAnswer =
-  | { verdict: 'run'; order: CommandOrder }
+  /** `readsMore`: what it reads is asked about, so that grants to read reach it; only where the plan has a filter for that. */
+  | { verdict: 'run'; order: CommandOrder; readsMore?: boolean }
   /** It runs under the session's rules as a child of who asked. */
   | { verdict: 'direct' }
   | { verdict: 'refuse'; reason: string };
@@ -69,7 +70,7 @@ export interface CommandFront {
 }
 
 const TOLD = { ask: 1, began: 2, ended: 3, gone: 4, direct: 5, refused: 6, noZygote: 7 } as const;
-const ORDER = { run: 1, direct: 2, refuse: 3 } as const;
+const ORDER = { run: 1, direct: 2, refuse: 3, runReader: 4 } as const;
 const FLAG = { login: 8, terminal: 16, itself: 32 } as const;
 /** A text is at most 128 KiB. */
 const MAX = (128 << 10) + 64;
@@ -164,7 +165,8 @@ export class Broker {
     // A program may have an environment that no frame holds: the broker would take it for nonsense, and end with all that it keeps.
     if (body.length > MAX_ORDER) [answer, body] = [{ verdict: 'direct' }, Buffer.alloc(0)];
     const head = Buffer.alloc(12);
-    [8 + body.length, ORDER[answer.verdict], command.id].forEach((value, i) => head.writeUInt32LE(value, 4 * i));
+    const kind = answer.verdict === 'run' && answer.readsMore === true ? ORDER.runReader : ORDER[answer.verdict];
+    [8 + body.length, kind, command.id].forEach((value, i) => head.writeUInt32LE(value, 4 * i));
     if (this.channel.writable) this.channel.write(Buffer.concat([head, body]));
   }
 }

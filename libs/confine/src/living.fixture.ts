@@ -68,3 +68,30 @@ function errnoOf(done: Promise<void>): Promise<number> {
     },
   );
 }
+
+/** Waits until a condition holds that is asked for. */
+export async function untilAsync(condition: () => Promise<boolean>): Promise<void> {
+  const end = Date.now() + 20_000;
+  while (!(await condition())) {
+    if (Date.now() > end) throw new Error('it did not come to pass');
+    await new Promise((done) => setTimeout(done, 20));
+  }
+}
+
+/** What lies in the home of the tests of grants: hidden, seen, masked and protected. */
+export function furnish(machine: Machine): void {
+  machine.file('hidden/file', 'hidden\n');
+  machine.file('hidden/deep/er/file', 'deep\n');
+  machine.file('hidden/.env', 'SECRET\n');
+  machine.file('alone', 'alone\n');
+  machine.file('plain', 'plain\n');
+  machine.file('seen/file', 'seen\n');
+  machine.file('project/.env', 'SECRET\n');
+  machine.file('project/.vscode/tasks.json', '{}\n');
+  machine.hide('hidden');
+  machine.hide('alone');
+  machine.protect('.vscode');
+  machine.protect('.envrc');
+  machine.protect('hooks', { at: 'git-dir' });
+  machine.mask('**/.env*', { under: [machine.project, machine.home], exceptTracked: false });
+}

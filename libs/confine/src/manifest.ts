@@ -98,7 +98,7 @@ function supervisedRow(property: Property, { sockets, masks }: Supervised): Prom
 }
 
 /** What is known of programs where an agent's commands are run by the broker. */
-const BROKERED: Promised = {
+export const BROKERED: Promised = {
   status: 'partial',
   provider: 'broker of the agent’s commands',
   limit: 'programs that are started in another way than by the agent’s shell are not recorded',

@@ -19,6 +19,8 @@ export interface Plan {
   environment: Readonly<Record<string, string>>;
   /** Instructions of classic BPF. */
   filter: Uint8Array;
+  /** T2 with a broker: the filter of commands for which everything that is read is asked about, where `filter` does not. */
+  asking?: Uint8Array | undefined;
   /** In this order, each upon what the ones before it made. */
   view: readonly View[];
   rules: readonly Rule[];
@@ -53,8 +55,8 @@ export type View =
   /** What lay at `path` at the start is put there again: writable, or read-only. It cannot be renamed. */
   | { kind: 'writable'; path: string; noExec?: boolean }
   | { kind: 'show'; path: string; source: string; noExec?: boolean }
-  /** An empty folder or file that nobody may read. */
-  | { kind: 'cover'; path: string }
+  /** An empty folder or file that nobody may read. T2, `closed`: Landlock hides it, and grants above it leave it so. */
+  | { kind: 'cover'; path: string; closed?: boolean }
   /** An empty file system in memory. `frozen`: once the rest of the view lies in it, it is read-only. */
   | { kind: 'scratch'; path: string; mode: number; mebibytes: number; frozen: boolean; noExec?: boolean };
 
@@ -109,6 +111,7 @@ const RECORD = {
   route: 13,
   landlockMost: 15,
   broker: 24,
+  asking: 25,
   ports: 30,
   writable: 16,
   show: 17,
@@ -125,7 +128,7 @@ const FLAG = {
   connects: 256,
 } as const;
 const TIER = { T1: 1, T2: 2, T3: 3 } as const;
-const ATTRIBUTE = { noExec: 1, frozen: 2 } as const;
+const ATTRIBUTE = { noExec: 1, frozen: 2, closed: 4 } as const;
 
 /** The bytes of a plan. Throws RangeError for a string with a NUL in it: it would end there. */
 export function encodePlan(plan: Plan): Uint8Array {
@@ -155,6 +158,7 @@ export function encodePlan(plan: Plan): Uint8Array {
   for (const value of plan.argv) record('argument', text(value));
   for (const [name, value] of Object.entries(plan.environment)) record('variable', text(`${name}=${value}`));
   record('filter', plan.filter);
+  if (plan.asking !== undefined) record('asking', plan.asking);
   if (plan.selfTest !== undefined) {
     record('canary', text(plan.selfTest.canary));
     record('outside', text(plan.selfTest.outside));
@@ -169,7 +173,8 @@ export function encodePlan(plan: Plan): Uint8Array {
   for (const view of plan.view) {
     const attributes = u32(
       ('noExec' in view && view.noExec === true ? ATTRIBUTE.noExec : 0) |
-        ('frozen' in view && view.frozen ? ATTRIBUTE.frozen : 0),
+        ('frozen' in view && view.frozen ? ATTRIBUTE.frozen : 0) |
+        ('closed' in view && view.closed === true ? ATTRIBUTE.closed : 0),
     );
     if (view.kind === 'show') record('show', attributes, text(view.source), text(view.path));
     else if (view.kind === 'scratch') record('scratch', attributes, u32(view.mode, view.mebibytes), text(view.path));

@@ -150,9 +150,13 @@ function prepareBare(input: SessionInput, architecture: Architecture, made: read
       landlockMost: input.landlockMost,
       asksReads: built.asksReads,
       filter: callFilter(architecture, { scoped, observed: true, bare: true, asksReads: built.asksReads }),
+      asking:
+        input.broker === undefined || built.asksReads
+          ? undefined
+          : callFilter(architecture, { scoped, observed: true, bare: true, asksReads: true }),
       names: encodeNames(ruleset, built.found.held),
       learns: false,
-      broker: undefined,
+      broker: input.broker,
     };
     if (own.tmp !== undefined) plan.environment = { ...plan.environment, TMPDIR: own.tmp, TMP: own.tmp, TEMP: own.tmp };
     return prepared(plan, built, made, () => {

@@ -7,6 +7,7 @@
 #include "observe.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <linux/capability.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
@@ -47,12 +48,12 @@ static int install(const struct sock_fprog *program, bool observed) {
   return (int)syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_NEW_LISTENER, program);
 }
 
-static void install_filter(const struct plan *plan, int hand) {
+void filter_install(const unsigned char *filter, size_t count, int hand) {
   /* The plan's bytes lie anywhere; instructions are aligned. */
-  struct sock_filter *instructions = calloc(plan->filter_count, sizeof *instructions);
+  struct sock_filter *instructions = calloc(count, sizeof *instructions);
   if (instructions == NULL) fail("memory", "");
-  memcpy(instructions, plan->filter, plan->filter_count * sizeof *instructions);
-  const struct sock_fprog program = {.len = (unsigned short)plan->filter_count, .filter = instructions};
+  memcpy(instructions, filter, count * sizeof *instructions);
+  const struct sock_fprog program = {.len = (unsigned short)count, .filter = instructions};
   const int listener = install(&program, hand >= 0);
   if (listener < 0) fail(hand >= 0 ? "observe" : "filter", "seccomp");
   free(instructions);
@@ -75,14 +76,17 @@ _Noreturn void agent_run(const struct plan *plan, const struct targets *targets,
   drop_capabilities(plan->tier == TIER_SPACES);
   /* After the mounts, or rules would name what lies beneath them. */
   landlock_apply(plan, plan->tier == TIER_BARE ? LAYER_PROGRAM : plan->tier == TIER_ALONE ? LAYER_ALONE : LAYER_ALL);
-  install_filter(plan, inside->hand);
+  const int null = inside->broker < 0 ? -1 : open("/dev/null", O_RDONLY | O_CLOEXEC);
+  if (inside->reader >= 0 && null < 0) fail("broker", "/dev/null");
+  if (inside->reader >= 0) reader_start(plan, inside, null);
+  filter_install(plan->filter, plan->filter_count, inside->hand);
 
   struct attempt attempts[ATTEMPTS] = {0};
   if ((plan->flags & PLAN_SELFTEST) != 0) selftest_attempts(targets, attempts, true);
   char word = 0;
   if (send(gate, attempts, sizeof attempts, MSG_NOSIGNAL) != (ssize_t)sizeof attempts || recv(gate, &word, 1, 0) != 1 || word != 'g') _exit(125);
 
-  if (inside->broker >= 0) zygote_start(inside->broker);
+  if (null >= 0) zygote_start(inside->broker, null);
   environ = plan->envp;
   execvp(plan->argv[0], plan->argv);
   const int error = errno;

@@ -3,6 +3,7 @@
 #define _GNU_SOURCE
 #include "launch.h"
 
+#include "exec.h"
 #include "kernel.h"
 #include "observe.h"
 
@@ -39,6 +40,11 @@ static _Noreturn void ward(int life, bool is_kept) {
   _exit(0);
 }
 
+static void close_all(const int *fds, size_t count) {
+  for (size_t i = 0; i < count; i++)
+    if (fds[i] >= 0) close(fds[i]);
+}
+
 static void make_ward(const int life[2], int control, const struct inside *inside, bool is_kept) {
   const pid_t pid = fork();
   if (pid < 0) fail("session", "fork");
@@ -46,7 +52,7 @@ static void make_ward(const int life[2], int control, const struct inside *insid
   close(life[1]);
   close(control);
   close(inside->gate);
-  if (inside->hand >= 0) close(inside->hand);
+  close_all((const int[]){inside->hand, inside->broker, inside->reader}, 3);
   for (int fd = 0; fd < 3; fd++) close(fd);
   if (report_fd >= 0) close(report_fd);
   report_fd = -1;
@@ -96,7 +102,7 @@ static _Noreturn void first_process(const struct plan *plan, const struct target
     agent_run(plan, targets, inside);
   }
   close(inside->gate);
-  if (inside->hand >= 0) close(inside->hand);
+  close_all((const int[]){inside->hand, inside->broker, inside->reader}, 3);
   struct pollfd p = {.fd = control, .events = POLLIN};
   for (;;) {
     reap(agent, control, is_kept);
@@ -106,30 +112,29 @@ static _Noreturn void first_process(const struct plan *plan, const struct target
   }
 }
 
-static void close_all(const int *fds, size_t count) {
-  for (size_t i = 0; i < count; i++) close(fds[i]);
-}
-
 /* Between launcher and first process: holds what calls are asked for, below the rules that all of the session has. */
-static void supervised_start(const struct plan *plan, const struct targets *targets, struct session *session, const struct inside *inside, const int alive[2]) {
+static void supervised_start(const struct plan *plan, const struct targets *targets, struct session *session, const struct inside *inside, const int alive[2], int door) {
   const pid_t launcher = getpid();
   int life[2], hand[2];
   if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, life) != 0 || socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, hand) != 0) fail("session", "socketpair");
-  landlock_apply(plan, LAYER_SESSION);
   /* Nobody inside may look into any of the processes that hold it. */
   if (prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) != 0) fail("session", "dumpable");
   const pid_t supervisor = fork();
   if (supervisor < 0) fail("observe", "fork");
   if (supervisor == 0) {
+    /* Before the rules: what is granted later is done by a thread that is not under them. */
+    hands_start(plan);
+    landlock_apply(plan, LAYER_SESSION);
     const pid_t first = fork();
     if (first < 0) fail("session", "fork");
     if (first == 0) {
-      const struct inside own = {.control = inside->control, .gate = inside->gate, .hand = hand[1], .broker = -1};
-      close_all((const int[]){session->control, session->gate, life[0], life[1], hand[0], alive[0], session->signals, OBSERVE_CHANNEL, PLAN_CHANNEL}, 9);
+      const struct inside own = {.control = inside->control, .gate = inside->gate, .hand = hand[1], .broker = inside->broker, .reader = inside->reader};
+      close_all((const int[]){session->control, session->gate, life[0], life[1], hand[0], alive[0], session->signals, OBSERVE_CHANNEL, PLAN_CHANNEL, door}, 10);
       first_process(plan, targets, &own, launcher);
     }
-    observe_bare(plan, life[1], hand[0], first);
+    observe_bare(plan, life[1], hand[0], first, door);
   }
+  landlock_apply(plan, LAYER_SESSION);
   close_all((const int[]){life[1], hand[0], hand[1], OBSERVE_CHANNEL, PLAN_CHANNEL}, 5);
   session->observe = life[0];
 }
@@ -144,15 +149,16 @@ static void alone_start(const struct plan *plan, const struct targets *targets, 
   first_process(plan, targets, inside, launcher);
 }
 
-void bare_start(const struct plan *plan, const struct targets *targets, struct session *session, const int control[2], const int gate[2]) {
-  const struct inside inside = {.control = control[1], .gate = gate[1], .hand = -1, .broker = -1};
+void bare_start(const struct plan *plan, const struct targets *targets, struct session *session, const int control[2], const int gate[2], const struct broker_ends *broker) {
+  const struct inside inside = {.control = control[1], .gate = gate[1], .hand = -1, .broker = broker->zygote, .reader = broker->reader};
   int alive[2];
   if (pipe2(alive, O_CLOEXEC) != 0) fail("session", "pipe");
   /* Should the first process and its ward be killed at once, what is left comes to this one. */
   if (prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) != 0 || prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) fail("session", "prctl");
-  if (plan->tier == TIER_BARE) supervised_start(plan, targets, session, &inside, alive);
+  if (plan->tier == TIER_BARE) supervised_start(plan, targets, session, &inside, alive, broker->door);
   else alone_start(plan, targets, session, &inside, alive);
   close(alive[1]);
+  broker_leave(broker);
   session->alive = alive[0];
 }
 

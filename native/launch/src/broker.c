@@ -17,7 +17,6 @@
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #define RUNS_MAX 256u
@@ -38,7 +37,10 @@ struct run {
 };
 static struct run runs[RUNS_MAX];
 static uint32_t last_id;
-static int poller, listener, zygote;
+static int poller, zygote, reader;
+/* Where stubs come: a socket in the door's folder, or, where the supervisor makes their connections, what it hands over. */
+static int listener;
+static bool is_handed;
 
 enum told { TOLD_ASK = 1, TOLD_BEGAN, TOLD_ENDED, TOLD_GONE, TOLD_DIRECT, TOLD_REFUSED, TOLD_NO_ZYGOTE };
 enum refused { NO_REQUEST = 1, TOO_MANY };
@@ -199,6 +201,29 @@ static void stub_speaks(struct run *run) {
   }
 }
 
+/* The list of its children, by which a keeper kills its tree: where the filter asks about what is read, it could not open that itself, since nobody looks into
+ * it. Numbers of processes are the same here and there only where there are no namespaces. */
+static void give_list(const struct run *run) {
+  char path[64];
+  snprintf(path, sizeof path, "/proc/%d/task/%d/children", run->keeper, run->keeper);
+  const int list = open(path, O_RDONLY | O_CLOEXEC);
+  if (list < 0) return;
+  union {
+    struct cmsghdr header;
+    char bytes[CMSG_SPACE(sizeof list)];
+  } control = {0};
+  struct keeper_packet packet = {.kind = KEEPER_LIST};
+  struct iovec part = {.iov_base = &packet, .iov_len = sizeof packet};
+  struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof control};
+  struct cmsghdr *header = CMSG_FIRSTHDR(&message);
+  header->cmsg_level = SOL_SOCKET;
+  header->cmsg_type = SCM_RIGHTS;
+  header->cmsg_len = CMSG_LEN(sizeof list);
+  memcpy(CMSG_DATA(header), &list, sizeof list);
+  (void)!sendmsg(run->control, &message, MSG_DONTWAIT | MSG_NOSIGNAL);
+  close(list);
+}
+
 static void keeper_has_gone(struct run *run) {
   if (run->state == RUNNING && !run->began) {
     /* Nothing was executed: nothing is done twice. */
@@ -231,6 +256,7 @@ static void keeper_speaks(struct run *run) {
     keeper_has_gone(run);
   } else if (packet.kind == KEEPER_IS) {
     run->keeper = who.pid;
+    if (is_handed) give_list(run);
   } else if (packet.kind == KEEPER_BEGAN) {
     run->began = true;
     tell_numbers(TOLD_BEGAN, run->id, (uint32_t)run->keeper, (uint32_t)who.pid);
@@ -269,7 +295,7 @@ static int block_of(const struct exec_frame *frame) {
   return fd;
 }
 
-static bool send_order(struct run *run, const struct exec_frame *frame, int keeper) {
+static bool send_order(struct run *run, const struct exec_frame *frame, int to, int keeper) {
   int fds[5] = {keeper, block_of(frame)};
   size_t count = 2;
   for (int i = 0; i < 3; i++)
@@ -287,7 +313,7 @@ static bool send_order(struct run *run, const struct exec_frame *frame, int keep
   header->cmsg_type = SCM_RIGHTS;
   header->cmsg_len = CMSG_LEN(count * sizeof(int));
   memcpy(CMSG_DATA(header), fds, count * sizeof(int));
-  const bool sent = sendmsg(zygote, &message, MSG_DONTWAIT | MSG_NOSIGNAL) == (ssize_t)sizeof packet;
+  const bool sent = sendmsg(to, &message, MSG_DONTWAIT | MSG_NOSIGNAL) == (ssize_t)sizeof packet;
   close(fds[1]);
   return sent;
 }
@@ -295,13 +321,15 @@ static bool send_order(struct run *run, const struct exec_frame *frame, int keep
 static void start(struct run *run, const struct exec_frame *frame) {
   int ends[2];
   const int yes = 1;
-  if (zygote < 0 || socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0) {
+  /* Where there is no other one any more, it reads what the session reads. */
+  const int to = frame->kind == ORDER_RUN_READER && reader >= 0 ? reader : zygote;
+  if (to < 0 || socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0) {
     hand_back(run);
     return;
   }
   /* From here on a stub whose broker has gone does not run it once more. */
   answer(run, EXEC_TAKEN, 0, "", 0);
-  const bool sent = setsockopt(ends[0], SOL_SOCKET, SO_PASSCRED, &yes, sizeof yes) == 0 && send_order(run, frame, ends[1]);
+  const bool sent = setsockopt(ends[0], SOL_SOCKET, SO_PASSCRED, &yes, sizeof yes) == 0 && send_order(run, frame, to, ends[1]);
   close(ends[1]);
   close_streams(run);
   if (!sent) {
@@ -322,7 +350,7 @@ static void obey(const struct exec_frame *frame) {
     /* Nobody waits for it any more: it is not begun. */
     tell(TOLD_GONE, run->id, NULL, 0, NULL, 0);
     forget(run);
-  } else if (frame->kind == ORDER_RUN) {
+  } else if (frame->kind == ORDER_RUN || frame->kind == ORDER_RUN_READER) {
     start(run, frame);
   } else if (frame->kind == ORDER_DIRECT) {
     hand_back(run);
@@ -358,13 +386,38 @@ static void front_speaks(void) {
 
 /* --- the process ------------------------------------------------------------------------------------------------------ */
 
-static void welcome(void) {
+/* A connection is a pair there, of which the kernel would say that the supervisor has made it: who it is for comes beside. */
+static int take_handed(struct ucred *who) {
+  union {
+    struct cmsghdr header;
+    char bytes[CMSG_SPACE(sizeof(int))];
+  } control = {0};
+  uint32_t pid;
+  int stub;
+  struct iovec part = {.iov_base = &pid, .iov_len = sizeof pid};
+  struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof control};
+  const ssize_t n = recvmsg(listener, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+  if (n < 0 && (errno == EAGAIN || errno == EINTR)) return -1;
+  /* With the supervisor the session ends. */
+  const struct cmsghdr *header = n != (ssize_t)sizeof pid ? NULL : CMSG_FIRSTHDR(&message);
+  if (header == NULL || header->cmsg_level != SOL_SOCKET || header->cmsg_type != SCM_RIGHTS) _exit(0);
+  memcpy(&stub, CMSG_DATA(header), sizeof stub);
+  *who = (struct ucred){.pid = (pid_t)pid, .uid = geteuid(), .gid = getegid()};
+  return stub;
+}
+
+static int take_connected(struct ucred *who) {
   const int stub = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
-  if (stub < 0) return;
+  socklen_t size = sizeof *who;
+  if (stub >= 0 && getsockopt(stub, SOL_SOCKET, SO_PEERCRED, who, &size) != 0) who->pid = 0;
+  if (stub >= 0) who->pid = introduced(stub, who->pid);
+  return stub;
+}
+
+static void welcome(void) {
   struct ucred who;
-  socklen_t size = sizeof who;
-  if (getsockopt(stub, SOL_SOCKET, SO_PEERCRED, &who, &size) != 0) who.pid = 0;
-  who.pid = introduced(stub, who.pid);
+  const int stub = is_handed ? take_handed(&who) : take_connected(&who);
+  if (stub < 0) return;
   struct run *run = runs;
   while (run < runs + RUNS_MAX && run->state != FREE) run++;
   if (run == runs + RUNS_MAX) {
@@ -400,6 +453,8 @@ static _Noreturn void serve(void) {
         /* Whatever comes from there: it says nothing, it ends. */
         shut(&zygote);
         tell(TOLD_NO_ZYGOTE, 0, NULL, 0, NULL, 0);
+      } else if (data == 3) {
+        shut(&reader);
       } else {
         struct run *run = &runs[(data - 8) / 2];
         const bool is_control = (data & 1) != 0;
@@ -411,9 +466,8 @@ static _Noreturn void serve(void) {
   }
 }
 
-static void stand_apart(int link) {
-  for (int fd = 3; fd < 64; fd++)
-    if (fd != link && fd != listener && fd != BROKER_CHANNEL) close(fd);
+static void stand_apart(void) {
+  descriptors_keep((const int[]){zygote, reader, listener, BROKER_CHANNEL}, 4);
   report_fd = -1;
   if (setsid() < 0 || prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) != 0) _exit(125);
   const int null = open("/dev/null", O_RDWR | O_CLOEXEC);
@@ -429,50 +483,18 @@ static void stand_apart(int link) {
   setrlimit(RLIMIT_CORE, &none);
 }
 
-static _Noreturn void run_broker(int link, pid_t launcher) {
-  stand_apart(link);
+_Noreturn void broker_run(const struct broker_held *held, pid_t launcher) {
+  listener = held->listener;
+  zygote = held->zygote;
+  reader = held->reader;
+  is_handed = held->is_handed;
+  stand_apart();
   if (prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) != 0 || getppid() != launcher) _exit(0);
-  zygote = link;
   poller = epoll_create1(EPOLL_CLOEXEC);
-  const int watched[] = {BROKER_CHANNEL, listener, zygote};
-  for (unsigned i = 0; i < 3; i++) {
+  const int watched[] = {BROKER_CHANNEL, listener, zygote, reader};
+  for (unsigned i = 0; i < 4; i++) {
     struct epoll_event event = {.events = EPOLLIN, .data.u64 = i};
-    if (epoll_ctl(poller, EPOLL_CTL_ADD, watched[i], &event) != 0) _exit(125);
+    if (watched[i] >= 0 && epoll_ctl(poller, EPOLL_CTL_ADD, watched[i], &event) != 0) _exit(125);
   }
   serve();
-}
-
-/* In the door's folder, whose path may be longer than an address. */
-static int listen_in(const char *folder) {
-  struct sockaddr_un at = {.sun_family = AF_UNIX};
-  const int fd = open(folder, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-  snprintf(at.sun_path, sizeof at.sun_path, "/proc/self/fd/%d/exec", fd);
-  unlink(at.sun_path);
-  const int made = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-  const mode_t mask = umask(0177);
-  const bool is_there = fd >= 0 && made >= 0 && bind(made, (const struct sockaddr *)&at, sizeof at) == 0 && listen(made, 128) == 0;
-  umask(mask);
-  if (fd >= 0) close(fd);
-  if (is_there) return made;
-  if (made >= 0) close(made);
-  return -1;
-}
-
-int broker_start(const struct plan *plan) {
-  int link[2];
-  listener = listen_in(plan->broker);
-  if (listener < 0 || socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, link) != 0) {
-    /* The front sees its channel close: commands run as they would without it. */
-    if (listener >= 0) close(listener);
-    close(BROKER_CHANNEL);
-    return -1;
-  }
-  const pid_t launcher = getpid(), broker = fork();
-  if (broker == 0) run_broker(link[0], launcher);
-  close(link[0]);
-  close(listener);
-  close(BROKER_CHANNEL);
-  if (broker > 0) return link[1];
-  close(link[1]);
-  return -1;
 }

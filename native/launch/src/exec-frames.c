@@ -58,7 +58,7 @@ int exec_frame_parse(const unsigned char *bytes, size_t length, struct exec_fram
   if (rest < FRAME_HEADER - 4 || rest > FRAME_HEADER - 4 + EXEC_BLOCK_MAX) return -1;
   if (length < 4 + rest) return 0;
   *frame = (struct exec_frame){.kind = u32(bytes + 4), .id = u32(bytes + 8), .body = bytes + FRAME_HEADER, .length = rest + 4 - FRAME_HEADER};
-  if (frame->kind < ORDER_RUN || frame->kind > ORDER_REFUSE) return -1;
+  if (frame->kind < ORDER_RUN || frame->kind > ORDER_RUN_READER) return -1;
   *size = 4 + rest;
   return 1;
 }

@@ -5,8 +5,10 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 struct plan;
+struct inside;
 
 /* --- the stub and the broker: whole packets on the socket `exec` of the session's door -------------------------- */
 
@@ -62,7 +64,7 @@ struct exec_block {
 const char *exec_block_parse(unsigned char *bytes, size_t length, struct exec_block *block);
 
 /* A frame of the front. */
-enum exec_order { ORDER_RUN = 1, ORDER_DIRECT, ORDER_REFUSE };
+enum exec_order { ORDER_RUN = 1, ORDER_DIRECT, ORDER_REFUSE, ORDER_RUN_READER };
 struct exec_frame {
   uint32_t kind, id;
   const unsigned char *body;
@@ -76,13 +78,30 @@ int exec_frame_parse(const unsigned char *bytes, size_t length, struct exec_fram
 /* Where the front and the broker speak; inherited where a plan has a broker. */
 #define BROKER_CHANNEL 6
 
-/* Makes the broker of a session, which ends with the launcher. Returns the end of its socket that the zygote hears; -1: there is no broker. */
-int broker_start(const struct plan *plan);
+/* What others hold of it; -1: there is none of the kind. */
+struct broker_ends {
+  int zygote; /* what the zygote hears */
+  int reader; /* what that one hears whose commands are asked about what they read, where the plan has a filter for it */
+  int door;   /* without namespaces: what the supervisor hands stubs over on, for the process of a u32 each */
+};
+/* Makes the broker of a session, which ends with the launcher. Without it all ends are -1. */
+void broker_start(const struct plan *plan, struct broker_ends *ends);
+void broker_leave(const struct broker_ends *ends);
+
+/* What its own process holds: where stubs come (or are handed over), what the zygotes hear; -1: there is none. */
+struct broker_held {
+  int listener, zygote, reader;
+  bool is_handed;
+};
+_Noreturn void broker_run(const struct broker_held *held, pid_t launcher);
 
 /* --- zygote.c: inside ---------------------------------------------------------------------------------------------- */
 
-/* Makes the zygote: a child of init that is confined as this process is. Without one there is no broker. */
-void zygote_start(int link);
+/* Makes the zygote: a child of init that is confined as this process is. Without one there is no broker. `null`: /dev/null to read, opened before the filter
+ * could ask about that. */
+void zygote_start(int link, int null);
+/* The same with the plan's other filter, before this process has one; its calls are handed to the supervisor. */
+void reader_start(const struct plan *plan, const struct inside *inside, int null);
 
 /* What the broker asks the zygote for. Descriptors: the keeper's socket, the block, and the open ones of the three streams. */
 struct exec_order_packet {
@@ -92,7 +111,7 @@ struct exec_order_packet {
 
 /* --- keeper.c: inside, one for each command ------------------------------------------------------------------------ */
 
-enum keeper_kind { KEEPER_IS = 1, KEEPER_BEGAN, KEEPER_STOPPED, KEEPER_ENDED, KEEPER_SIGNAL, KEEPER_KILL };
+enum keeper_kind { KEEPER_IS = 1, KEEPER_BEGAN, KEEPER_STOPPED, KEEPER_ENDED, KEEPER_SIGNAL, KEEPER_KILL, KEEPER_LIST };
 struct keeper_packet {
   uint32_t kind;
   int32_t value;

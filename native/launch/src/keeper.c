@@ -93,7 +93,10 @@ static bool reap(int control, pid_t *shell) {
   }
 }
 
-static void kill_children(int list) {
+/* The list of this process's children, where the broker has given it. */
+static int list = -1;
+
+static void kill_children(void) {
   char text[4096];
   const ssize_t n = pread(list, text, sizeof text - 1, 0);
   if (n <= 0) return;
@@ -111,20 +114,33 @@ static void kill_children(int list) {
 
 /* Kills the command and, as they come back to this process, all that it has made. */
 static _Noreturn void kill_tree(int control, pid_t *shell) {
-  const int list = open("/proc/thread-self/children", O_RDONLY | O_CLOEXEC);
+  if (list < 0) list = open("/proc/thread-self/children", O_RDONLY | O_CLOEXEC);
   const struct timespec pause = {.tv_nsec = 500000};
   if (*shell > 0) kill(-*shell, SIGKILL);
   while (reap(control, shell)) {
     if (*shell > 0) kill(*shell, SIGKILL);
-    kill_children(list);
+    kill_children();
     nanosleep(&pause, NULL);
   }
   _exit(0);
 }
 
+static ssize_t receive(int control, struct keeper_packet *packet) {
+  union {
+    struct cmsghdr header;
+    char bytes[CMSG_SPACE(sizeof list)];
+  } handed = {0};
+  struct iovec part = {.iov_base = packet, .iov_len = sizeof *packet};
+  struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1, .msg_control = &handed, .msg_controllen = sizeof handed};
+  const ssize_t n = recvmsg(control, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+  const struct cmsghdr *header = n < 0 ? NULL : CMSG_FIRSTHDR(&message);
+  if (header != NULL && header->cmsg_level == SOL_SOCKET && header->cmsg_type == SCM_RIGHTS) memcpy(&list, CMSG_DATA(header), sizeof list);
+  return n;
+}
+
 static void obey(int control, pid_t *shell) {
   struct keeper_packet packet;
-  const ssize_t n = recv(control, &packet, sizeof packet, MSG_DONTWAIT);
+  const ssize_t n = receive(control, &packet);
   if (n < 0 && (errno == EAGAIN || errno == EINTR)) return;
   const bool killed = n != (ssize_t)sizeof packet || packet.kind == KEEPER_KILL;
   if (killed) kill_tree(control, shell);

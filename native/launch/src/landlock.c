@@ -21,6 +21,11 @@
 #define READ_FILE 4ull
 #define WRITE_FILE 2ull
 #define MAKE_REG (1ull << 8)
+#define EXECUTE 1ull
+#define MAKE_CHAR (1ull << 6)
+#define MAKE_BLOCK (1ull << 11)
+/* As in the folders that a session writes to: what is moved from one to the other is to have the same rights there. */
+#define WRITES ((ALL_V1 | REFER | TRUNCATE | IOCTL_DEV) & ~(MAKE_CHAR | MAKE_BLOCK))
 #define NET_ALL 3ull
 #define NET_CONNECT 2ull
 /* LANDLOCK_RULE_NET_PORT */
@@ -82,7 +87,8 @@ static void grant_terminals(int rules, uint64_t handled, enum layer layer) {
   if (layer == LAYER_SESSION) grant(rules, "/dev/pts", rights, true);
 }
 
-void landlock_apply(const struct plan *plan, enum layer layer) {
+/* The rules of a layer, which nobody is under yet. */
+static int rules_of(const struct plan *plan, enum layer layer) {
   const int abi = landlock_used(plan);
   if (abi < (int)plan->landlock_min) {
     errno = 0;
@@ -105,6 +111,33 @@ void landlock_apply(const struct plan *plan, enum layer layer) {
   if (layer != LAYER_ALL) grant_terminals(rules, handled, layer);
   /* Before the fourth version it has no word for them: the filter then lets no socket of the internet be made. */
   if (layer == LAYER_ALONE && abi >= 4) grant_ports(rules, plan);
+  return rules;
+}
+
+void landlock_apply(const struct plan *plan, enum layer layer) { enforce(rules_of(plan, layer)); }
+
+int landlock_widened(const struct plan *plan) { return rules_of(plan, LAYER_SESSION); }
+
+int landlock_add(const struct plan *plan, int rules, int at, bool writes) {
+  struct stat s;
+  if (fstat(at, &s) != 0) return errno;
+  struct k_landlock_path beneath = {.allowed = (writes ? WRITES : LOOKS & ~EXECUTE) & handled_by(landlock_used(plan)), .parent = at};
+  if (!S_ISDIR(s.st_mode)) beneath.allowed &= ON_FILES;
+  return syscall(NR_LANDLOCK_ADD_RULE, rules, 1, &beneath, 0) == 0 ? 0 : errno;
+}
+
+int landlock_enter(int rules) { return syscall(NR_LANDLOCK_RESTRICT_SELF, rules, 0) == 0 ? 0 : errno; }
+
+void landlock_never(const struct plan *plan) {
+  const int abi = landlock_used(plan);
+  const struct k_landlock_ruleset attributes = {
+      .fs = EXECUTE | MAKE_CHAR | MAKE_BLOCK | (abi >= 2 ? REFER : 0),
+      .net = abi >= 4 ? NET_ALL : 0,
+      .scoped = abi >= 6 ? K_LANDLOCK_SCOPE_ABSTRACT | K_LANDLOCK_SCOPE_SIGNAL : 0,
+  };
+  const int rules = ruleset(&attributes, abi);
+  /* Whoever does not grant it has taken it. */
+  if (abi >= 2) grant(rules, "/", REFER, false);
   enforce(rules);
 }
 

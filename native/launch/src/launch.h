@@ -43,6 +43,7 @@ enum plan_view {
 enum plan_attribute {
   ATTRIBUTE_NOEXEC = 1,
   ATTRIBUTE_FROZEN = 2, /* VIEW_SCRATCH: read-only once the whole view stands */
+  ATTRIBUTE_CLOSED = 4, /* TIER_BARE, VIEW_COVER: Landlock hides it; what is granted above it leaves it so */
 };
 
 /* In the order of the plan, each upon what the ones before it made. */
@@ -95,6 +96,8 @@ struct plan {
   char **envp; /* ended by NULL */
   const unsigned char *filter; /* instructions of classic BPF, 8 bytes each */
   size_t filter_count;
+  const unsigned char *asking; /* TIER_BARE: the filter of commands for which what is read is asked about; NULL: there are none such */
+  size_t asking_count;
   const char *canary;  /* a file that is hidden inside; NULL: none */
   const char *outside; /* a folder that is read-only inside; NULL: none */
   const unsigned char *names; /* the table of names; NULL: the session has no supervisor */
@@ -202,11 +205,13 @@ struct message {
 int64_t now_ns(void);
 struct targets;
 struct session;
+struct broker_ends;
 /* What the first process of a session holds. */
 struct inside {
   int control, gate;
   int hand; /* to the supervisor; -1: none */
   int broker; /* what the zygote hears; -1: there is none */
+  int reader; /* what that of commands hears for which what is read is asked about; -1: there is none */
 };
 _Noreturn void init_run(const struct plan *plan, const struct targets *targets, const struct inside *inside);
 /* Tells the launcher of a change of the agent. */
@@ -216,8 +221,9 @@ bool init_obey(pid_t agent, int control);
 
 /* --- bare.c: a session without namespaces ------------------------------------------------------------------- */
 
-/* In the launcher: lays the rules over it that all of the session has, and makes the supervisor, where the tier has one, and below it the first process. Closes what is theirs. */
-void bare_start(const struct plan *plan, const struct targets *targets, struct session *session, const int control[2], const int gate[2]);
+/* In the launcher: lays the rules over it that all of the session has, and makes the supervisor, where the tier has one, and below it the first process. Closes what is theirs, the
+ * broker's ends too. */
+void bare_start(const struct plan *plan, const struct targets *targets, struct session *session, const int control[2], const int gate[2], const struct broker_ends *broker);
 /* In the launcher, when the session is over: waits until nothing of it is left. */
 void bare_gone(const struct session *session, bool ended);
 
@@ -240,6 +246,9 @@ pid_t introduced(int connection, pid_t peer);
 /* Confines this process and executes the plan's program. `gate`: what the self-test met goes out, the word to start comes in. */
 _Noreturn void agent_run(const struct plan *plan, const struct targets *targets, const struct inside *inside);
 
+/* Puts this process under a filter for good, and hands the supervisor what it answers by, where there is one (`hand`, closed here; -1). */
+void filter_install(const unsigned char *filter, size_t count, int hand);
+
 /* --- landlock.c --------------------------------------------------------------------------------------------- */
 
 enum layer {
@@ -252,6 +261,14 @@ int landlock_abi(void); /* 0: none */
 /* What the plan lets be used of it. */
 int landlock_used(const struct plan *plan);
 void landlock_apply(const struct plan *plan, enum layer layer);
+/* The rules of LAYER_SESSION, to be added to and then entered by a thread that is not under them yet: a descriptor. */
+int landlock_widened(const struct plan *plan);
+/* Reading, or writing, what lies at and below a descriptor O_PATH. 0 or an errno. */
+int landlock_add(const struct plan *plan, int rules, int at, bool writes);
+/* Puts this thread under them. 0 or an errno. */
+int landlock_enter(int rules);
+/* Takes from this thread what no grant ever gives: to execute, to make devices, ports, signals. */
+void landlock_never(const struct plan *plan);
 /* From here on signals go to processes of this domain only: to this one and what it makes. */
 void landlock_keep_signals(void);
 

@@ -128,14 +128,15 @@ int main(int argc, char **argv) {
     if (connector == 0) connector_run(entry[0], launcher);
     close(entry[0]);
   }
-  const int broker = plan.broker != NULL ? broker_start(&plan) : -1;
+  struct broker_ends broker = {-1, -1, -1};
+  if (plan.broker != NULL) broker_start(&plan, &broker);
   pair(control);
   pair(gate);
   const int yes = 1;
   if (setsockopt(gate[0], SOL_SOCKET, SO_PASSCRED, &yes, sizeof yes) != 0) fail("session", "SO_PASSCRED");
   struct session session = {.plan = &plan, .targets = &targets, .outside = outside, .front = getppid(), .control = control[0], .gate = gate[0], .observe = life[0], .alive = -1, .signals = session_signals()};
   if (plan.tier != TIER_SPACES) {
-    bare_start(&plan, &targets, &session, control, gate);
+    bare_start(&plan, &targets, &session, control, gate, &broker);
     close(control[1]);
     close(gate[1]);
     session_follow(&session);
@@ -153,10 +154,10 @@ int main(int argc, char **argv) {
     routes_make(&plan);
     listeners_hand_out(&plan);
     if (connects) connector_hand(&plan, entry[1]);
-    const struct inside inside = {.control = control[1], .gate = gate[1], .hand = hand[1], .broker = broker};
+    const struct inside inside = {.control = control[1], .gate = gate[1], .hand = hand[1], .broker = broker.zygote, .reader = -1};
     init_run(&plan, &targets, &inside);
   }
-  if (broker >= 0) close(broker);
+  broker_leave(&broker);
   close(control[1]);
   close(gate[1]);
   if (is_observed) close(hand[1]);

@@ -11,6 +11,7 @@ enum record {
   ARGUMENT = 4,
   VARIABLE = 5,
   FILTER = 6,
+  ASKING = 25,
   CANARY = 7,
   OUTSIDE = 8,
   RIGHTS = 9,
@@ -72,7 +73,7 @@ static const char *take_mount(struct plan *plan, uint32_t type, const unsigned c
   mount->view = views[type - WRITABLE];
   if (length < 4) return "a record of the view is cut short";
   mount->attributes = u32(body);
-  const uint32_t known = type == COVER ? 0 : type == SCRATCH ? ATTRIBUTE_NOEXEC | ATTRIBUTE_FROZEN : ATTRIBUTE_NOEXEC;
+  const uint32_t known = type == COVER ? ATTRIBUTE_CLOSED : type == SCRATCH ? ATTRIBUTE_NOEXEC | ATTRIBUTE_FROZEN : ATTRIBUTE_NOEXEC;
   if ((mount->attributes & ~known) != 0) return "an attribute of the view is unknown";
   body += 4;
   length -= 4;
@@ -133,6 +134,11 @@ static const char *take(struct plan *plan, struct counts *seen, uint32_t type, c
       plan->envp[seen->variables++] = (char *)(uintptr_t)s;
       return NULL;
     }
+    case ASKING:
+      if (plan->asking != NULL || length == 0 || length % 8 != 0 || length / 8 > FILTER_MAX) return "the filter of commands has no whole instructions, too many, or is there twice";
+      plan->asking = body;
+      plan->asking_count = length / 8;
+      return NULL;
     case FILTER:
       if (plan->filter != NULL || length == 0 || length % 8 != 0 || length / 8 > FILTER_MAX) return "the filter has no whole instructions, too many, or is there twice";
       plan->filter = body;
@@ -220,8 +226,9 @@ const char *plan_parse(unsigned char *bytes, size_t length, struct plan *plan) {
   if (plan->tier == TIER_ALONE && plan->names != NULL) return "its tier has no supervisor";
   if (plan->tier == TIER_ALONE && plan->listener_count > 0) return "its tier has no network to listen in";
   if (plan->tier != TIER_ALONE && plan->ports_count > 0) return "it has ports in a tier that does not tell by them";
-  if (plan->tier != TIER_SPACES && plan->broker != NULL) return "its tier has no broker";
+  if (plan->tier == TIER_ALONE && plan->broker != NULL) return "its tier has no broker";
   if (plan->tier != TIER_SPACES && (plan->flags & PLAN_CONNECT) != 0) return "its tier has no network to connect into";
+  if (plan->asking != NULL && (plan->tier != TIER_BARE || plan->broker == NULL || (plan->flags & PLAN_READS) != 0)) return "it asks about what commands read where nothing comes of it";
   if (plan->tier != TIER_BARE && (plan->flags & PLAN_READS) != 0) return "it asks about reads in a tier that hides by mounts";
   if ((plan->flags & PLAN_SELFTEST) != 0 && (plan->canary == NULL || plan->outside == NULL)) return "it wants a self-test without a canary or an outside folder";
   return NULL;

@@ -19,11 +19,10 @@
 #define HANDED_MOST 5
 
 /* The agent's streams are not its own: their ends are waited for. */
-static bool stand_apart(int link) {
+static bool stand_apart(int link, int null) {
   if (setsid() < 0) return false;
-  const int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
   for (int fd = 0; fd < 3; fd++)
-    if (null < 0 || dup2(null, fd) != fd) return false;
+    if (dup2(null, fd) != fd) return false;
   if (link > 3 && syscall(NR_CLOSE_RANGE, 3u, (unsigned)link - 1, 0) != 0) return false;
   return syscall(NR_CLOSE_RANGE, (unsigned)link + 1, ~0u, 0) == 0;
 }
@@ -62,8 +61,8 @@ static void keep(int link, const struct exec_order_packet *order, const int *fds
   keeper_run(fds[0], order->flags, &block, streams);
 }
 
-static _Noreturn void run(int link) {
-  if (!stand_apart(link)) _exit(125);
+static _Noreturn void run(int link, int null) {
+  if (!stand_apart(link, null)) _exit(125);
   /* What it makes tells its end to the broker; nobody waits for it. */
   signal(SIGCHLD, SIG_IGN);
   for (;;) {
@@ -76,15 +75,36 @@ static _Noreturn void run(int link) {
   }
 }
 
-void zygote_start(int link) {
-  /* Before there is a process that is called so: the agent may run before the zygote does, and would look into it. What is executed makes its own dumpable again. */
-  if (prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) != 0) _exit(125);
+/* Makes a process that is a child of init, not of the agent: no program has children that it did not make. True: in it. */
+static bool apart(void) {
   const pid_t between = fork();
   if (between == 0) {
-    /* A child of init, not of the agent: no program has children that it did not make. */
-    if (fork() == 0) run(link);
+    /* Before it is there: the agent may run before it does, and would look into it. */
+    if (prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) != 0) _exit(125);
+    if (fork() == 0) return true;
     _exit(0);
   }
   while (between > 0 && waitpid(between, NULL, 0) < 0 && errno == EINTR) continue;
+  return false;
+}
+
+void zygote_start(int link, int null) {
+  if (apart()) run(link, null);
   close(link);
+}
+
+void reader_start(const struct plan *plan, const struct inside *inside, int null) {
+  int ready[2];
+  char byte;
+  if (pipe2(ready, O_CLOEXEC) != 0) fail("broker", "pipe");
+  if (apart()) {
+    filter_install(plan->asking, plan->asking_count, inside->hand);
+    /* Closes all but what it hears. */
+    run(inside->reader, null);
+  }
+  close(ready[1]);
+  /* The supervisor tells the two apart by which came first. */
+  while (read(ready[0], &byte, 1) < 0 && errno == EINTR) continue;
+  close(ready[0]);
+  close(inside->reader);
 }

@@ -83,7 +83,7 @@ static void try_frame(void) {
   if (exec_frame_parse(bytes, length, &frame, &size) > 0) {
     frames++;
     check(size >= 12 && size <= length && frame.length == size - 12, "the size of a frame");
-    check(frame.kind >= ORDER_RUN && frame.kind <= ORDER_REFUSE && frame.body + frame.length == bytes + size, "a frame");
+    check(frame.kind >= ORDER_RUN && frame.kind <= ORDER_RUN_READER && frame.body + frame.length == bytes + size, "a frame");
   }
   free(bytes);
 }

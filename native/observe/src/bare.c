@@ -28,32 +28,35 @@ static bool is_within(const char *path, size_t length, const char *root) {
 /* A folder or file that is shown at its own place may only be read. */
 static bool is_kept(const struct plan_mount *m) { return m->view == VIEW_SHOW && strcmp(m->path, m->source) == 0; }
 
+/* In a writable folder: elsewhere Landlock hides by itself. */
+static bool is_cover(const struct plan_mount *m) { return m->view == VIEW_COVER && (m->attributes & ATTRIBUTE_CLOSED) == 0; }
+
 static size_t longest(const char *path, size_t length, bool hidden_only) {
   const struct plan *plan = observe.plan;
   size_t found = 0;
   for (size_t i = 0; is_bare() && i < plan->mount_count; i++) {
     const struct plan_mount *m = &plan->mounts[i];
     const size_t n = strlen(m->path);
-    if ((m->view == VIEW_COVER || (!hidden_only && is_kept(m))) && n > found && is_within(path, length, m->path)) found = n;
+    if ((is_cover(m) || (!hidden_only && is_kept(m))) && n > found && is_within(path, length, m->path)) found = n;
   }
   return found;
 }
 
-bool bare_guards(const char *path, size_t length) {
+size_t bare_guard(const char *path, size_t length) {
   const size_t n = longest(path, length, false);
-  return n > 0 && n >= writable_root(path, length);
+  return n >= writable_root(path, length) ? n : 0;
 }
 
-bool bare_hides(const char *path, size_t length) {
+size_t bare_hides(const char *path, size_t length) {
   const size_t n = longest(path, length, true);
-  return n > 0 && n >= writable_root(path, length);
+  return n >= writable_root(path, length) ? n : 0;
 }
 
 bool bare_is_above(const char *path, size_t length) {
   const struct plan *plan = observe.plan;
   for (size_t i = 0; is_bare() && i < plan->mount_count; i++) {
     const struct plan_mount *m = &plan->mounts[i];
-    if ((m->view == VIEW_COVER || is_kept(m)) && strlen(m->path) > length && memcmp(m->path, path, length) == 0 && m->path[length] == '/') return true;
+    if ((is_cover(m) || is_kept(m)) && strlen(m->path) > length && memcmp(m->path, path, length) == 0 && m->path[length] == '/') return true;
   }
   return false;
 }
@@ -150,7 +153,7 @@ int bare_may_open(int object) {
   }
   /* Some files there may be written by whoever has the same user, and this process may read its own. */
   if (sscanf(path, "/proc/%d/", &number) == 1 && is_on_proc(object)) return number != observe.first && is_descendant(observe.proc, number, observe.first) ? 0 : EACCES;
-  return bare_hides(path, length) ? EACCES : 0;
+  return bare_hides(path, length) > 0 ? EACCES : 0;
 }
 
 /* --- the process --------------------------------------------------------------------------------------------------- */

@@ -18,7 +18,7 @@
 
 bool call_waits(const struct call *call) {
   uint64_t id = call->id;
-  return ioctl(observe.listener, SECCOMP_IOCTL_NOTIF_ID_VALID, &id) == 0;
+  return ioctl(call->listener, SECCOMP_IOCTL_NOTIF_ID_VALID, &id) == 0;
 }
 
 static void answer(struct call *call, int error, uint32_t flags) {
@@ -32,7 +32,7 @@ static void answer(struct call *call, int error, uint32_t flags) {
   response.head.flags = flags;
   call->answered = true;
   /* A caller that has gone needs no answer. */
-  (void)ioctl(observe.listener, SECCOMP_IOCTL_NOTIF_SEND, &response);
+  (void)ioctl(call->listener, SECCOMP_IOCTL_NOTIF_SEND, &response);
 }
 
 void call_fail(struct call *call, int error) { answer(call, error, 0); }
@@ -41,7 +41,7 @@ void call_continue(struct call *call) { answer(call, 0, SECCOMP_USER_NOTIF_FLAG_
 
 int call_replace(const struct call *call, int number, int fd, bool close_on_exec) {
   struct seccomp_notif_addfd add = {.id = call->id, .flags = SECCOMP_ADDFD_FLAG_SETFD, .srcfd = (uint32_t)fd, .newfd = (uint32_t)number, .newfd_flags = close_on_exec ? O_CLOEXEC : 0};
-  return ioctl(observe.listener, SECCOMP_IOCTL_NOTIF_ADDFD, &add) < 0 ? errno : 0;
+  return ioctl(call->listener, SECCOMP_IOCTL_NOTIF_ADDFD, &add) < 0 ? errno : 0;
 }
 
 /* Held while a descriptor is the caller's and still this process's too: a program that has just been written cannot be run while somebody has it open for
@@ -57,7 +57,7 @@ static void given_settle(void) {
 void call_give(struct call *call, int fd, bool close_on_exec) {
   struct seccomp_notif_addfd add = {.id = call->id, .flags = SECCOMP_ADDFD_FLAG_SEND, .srcfd = (uint32_t)fd, .newfd_flags = close_on_exec ? O_CLOEXEC : 0};
   pthread_rwlock_rdlock(&giving);
-  const int number = ioctl(observe.listener, SECCOMP_IOCTL_NOTIF_ADDFD, &add);
+  const int number = ioctl(call->listener, SECCOMP_IOCTL_NOTIF_ADDFD, &add);
   const int error = errno;
   close(fd);
   pthread_rwlock_unlock(&giving);
@@ -115,29 +115,30 @@ static void dispatch(struct call *call) {
 
 /* Whether no process is left that could call. Kernels since 6.11 then let nobody wait any more: asked again and again they took all processors from the end of the
  * session. */
-static bool nobody_calls(void) {
-  struct pollfd polled = {.fd = observe.listener};
+static bool nobody_calls(int listener) {
+  struct pollfd polled = {.fd = listener};
   return poll(&polled, 1, 0) == 1 && (polled.revents & POLLHUP) != 0;
 }
 
-void call_loop(void) {
+void call_loop(int listener) {
   union {
     struct seccomp_notif head;
     char room[ROOM];
   } notification;
   for (;;) {
-    turn_take();
+    /* The other's threads take no turns: commands that are asked about what they read are few. */
+    if (listener == observe.listener) turn_take();
     memset(&notification, 0, sizeof notification);
-    if (ioctl(observe.listener, SECCOMP_IOCTL_NOTIF_RECV, &notification) != 0) {
+    if (ioctl(listener, SECCOMP_IOCTL_NOTIF_RECV, &notification) != 0) {
       if (errno == EINTR) continue;
       if (errno != ENOENT) _exit(125);
       /* The caller went while it was being received, or the last one has gone, and this process ends with the launcher. */
-      if (nobody_calls()) return;
+      if (nobody_calls(listener)) return;
       continue;
     }
     turn_begin();
     const struct seccomp_notif *n = &notification.head;
-    struct call call = {.id = n->id, .pid = (pid_t)n->pid, .number = n->data.nr};
+    struct call call = {.listener = listener, .id = n->id, .pid = (pid_t)n->pid, .number = n->data.nr};
     memcpy(call.args, n->data.args, sizeof call.args);
     caller_goes_on(&call);
     pointers_settle();

@@ -53,13 +53,24 @@ static bool is_draft_of(const char *path, size_t length, const struct grant *g) 
   return true;
 }
 
+/* T2: what is hidden below a granted folder stays so, whoever hides it: it was not named. */
+static bool stays_closed(const struct grant *g, const char *path, size_t length) {
+  const struct plan *plan = observe.plan;
+  for (size_t i = 0; is_bare() && i < plan->mount_count; i++) {
+    const struct plan_mount *m = &plan->mounts[i];
+    const size_t n = strlen(m->path);
+    if (m->view == VIEW_COVER && n > g->length && is_at_or_below(m->path, n, g->path, g->length) && is_at_or_below(path, length, m->path, n)) return true;
+  }
+  return false;
+}
+
 /* The grant to write that names most of the path. */
 static const struct grant *writable_at(const char *path, size_t length) {
   const struct grant *best = NULL;
   for (size_t i = 0; i < count; i++) {
     const struct grant *g = &grants[i];
     const bool is_named = is_at_or_below(path, length, g->path, g->length) && (g->below || length == g->length);
-    if (g->what != GRANT_WRITE || !(is_named || (!g->below && is_draft_of(path, length, g)))) continue;
+    if (g->what != GRANT_WRITE || !(is_named || (!g->below && is_draft_of(path, length, g))) || stays_closed(g, path, length)) continue;
     if (best == NULL || g->length > best->length) best = g;
   }
   return best;
@@ -108,6 +119,10 @@ void grant_apply(struct place *place, int object) {
   place->grant = 0;
   if (!grants_any() || !place->is_plain || place->path[0] != '/') return;
   const struct grant *grant = writable_at(place->path, place->path_length);
+  if (is_bare()) {
+    if (grant != NULL) place->grant = grant->id;
+    return;
+  }
   if (grant != NULL && stand_in(place, object, grant->length == place->path_length, false)) place->grant = grant->id;
 }
 
@@ -132,6 +147,9 @@ bool grant_reaches(int folder) {
 }
 
 bool grant_object(const struct place *place, int *object) {
+  struct stat own;
+  /* Without a view it is the same there. */
+  if (is_bare()) return fstat(*object, &own) == 0 && (S_ISREG(own.st_mode) || S_ISDIR(own.st_mode));
   const int there = openat(place->folder, place->name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
   struct stat s;
   if (there < 0 || !same_object(there, *object) || fstat(there, &s) != 0 || !(S_ISREG(s.st_mode) || S_ISDIR(s.st_mode))) {
@@ -143,7 +161,28 @@ bool grant_object(const struct place *place, int *object) {
   return true;
 }
 
+bool grant_names(uint32_t id, size_t length) {
+  const struct grant *grant = with_id(id);
+  return grant != NULL && grant->length >= length;
+}
+
+/* Whether what hides or masks a path is named by the grant itself: what is hidden below it stays so. */
+static bool uncovers(const struct grant *g, const char *path, size_t length, size_t hidden) {
+  static const struct names_disk no_facts;
+  struct names_answer answer;
+  if (g->what == GRANT_SOCKET || hidden > g->length || !is_at_or_below(path, length, g->path, g->length) || !(g->below || length == g->length) || stays_closed(g, path, length)) return false;
+  names_judge(observe.names, &no_facts, path, length, &answer);
+  return answer.mask == NAMES_NONE || answer.mask_parts <= g->parts;
+}
+
+bool grant_reads(const char *path, size_t length, size_t hidden) {
+  for (size_t i = 0; i < count; i++)
+    if (uncovers(&grants[i], path, length, hidden)) return true;
+  return false;
+}
+
 void grant_align(struct place *place) {
+  if (is_bare()) return;
   if (place->grant == 0 && place->is_plain && is_writable(place->path, place->path_length)) (void)stand_in(place, -1, false, true);
 }
 
@@ -214,6 +253,27 @@ static void show_others(const struct grant *than, bool was_mounted) {
   }
 }
 
+/* The session's own rules, and what is granted of files and folders. For one file those of the folder that it lies in: it is made there, and saved by another
+ * name beside it first; which names that may be is looked at above. */
+static int hands_for_grants(void) {
+  bool any = false;
+  for (size_t i = 0; i < count; i++) any = any || grants[i].what != GRANT_SOCKET;
+  if (!any) return hands_renew(-1);
+  const int rules = landlock_widened(observe.plan);
+  for (size_t i = 0; i < count; i++) {
+    const struct grant *g = &grants[i];
+    if (g->what == GRANT_SOCKET) continue;
+    const bool is_file = g->what == GRANT_WRITE && !g->below;
+    const size_t slash = (size_t)(strrchr(g->path, '/') - g->path);
+    const int folder = is_file ? object_at(observe.root, g->path, slash == 0 ? 1 : slash) : -1;
+    const int at = is_file ? folder : g->source;
+    /* What has gone since is not there to be opened either. */
+    if (at >= 0) (void)landlock_add(observe.plan, rules, at, g->what == GRANT_WRITE);
+    if (folder >= 0) close(folder);
+  }
+  return hands_renew(rules);
+}
+
 /* Shows what lies at the path of a file now, or nothing where nothing of its kind does. */
 static void refresh(uint32_t id) {
   struct grant *grant = with_id(id);
@@ -227,15 +287,18 @@ static void refresh(uint32_t id) {
     if (now.source >= 0) close(now.source);
     return;
   }
-  grant_hide(grant);
+  if (!is_bare()) grant_hide(grant);
+  names_lock(true);
   if (grant->source >= 0) close(grant->source);
   grant->source = now.source;
-  (void)grant_show(grant);
+  if (is_bare()) (void)hands_for_grants();
+  names_unlock();
+  if (!is_bare()) (void)grant_show(grant);
 }
 
 static int widen(struct grant *grant) {
-  /* It would take a mount, and rights that every process of the session has given up. */
-  if (is_bare()) return EOPNOTSUPP;
+  /* Who reads does so by itself there, unless the filter asks about that: nothing would come of it. */
+  if (is_bare() && grant->what == GRANT_READ && (observe.plan->flags & PLAN_READS) == 0 && observe.asking < 0) return EOPNOTSUPP;
   if (is_never(grant->path, grant->length)) return EPERM;
   if (with_id(grant->id) != NULL) return EEXIST;
   if (count == GRANTS_MAX) return ENOSPC;
@@ -243,10 +306,16 @@ static int widen(struct grant *grant) {
   if (outside < 0) return -outside;
   watch_add(grant);
   int error = grant_find(grant);
-  if (error == 0) error = grant_show(grant);
+  if (error == 0 && !is_bare()) error = grant_show(grant);
   if (error != 0) return error;
   names_lock(true);
   grants[count++] = *grant;
+  if (is_bare() && (error = hands_for_grants()) != 0) {
+    count--;
+    (void)hands_for_grants();
+    names_unlock();
+    return error;
+  }
   if (grant->what == GRANT_WRITE) {
     if (grant->below) names_hold_below(observe.names, grant->id, grant->path, grant->length);
     atomic_fetch_add(&writes, 1);
@@ -269,9 +338,11 @@ static int narrow(uint32_t id) {
     names_hold_below(observe.names, grant.id, NULL, 0);
     atomic_fetch_sub(&writes, 1);
   }
+  /* Where new ones cannot be made there are none, and nothing is granted. */
+  if (is_bare()) (void)hands_for_grants();
   names_unlock();
   const bool was_mounted = grant.tree >= 0;
-  grant_hide(&grant);
+  if (!is_bare()) grant_hide(&grant);
   show_others(&grant, was_mounted);
   grant_free(&grant);
   return 0;

@@ -39,12 +39,23 @@ void sockets_door(const char *path) {
   if (door_count < DOORS_MAX) doors[door_count++] = path;
 }
 
-bool sockets_are_door(const struct call *call, const char *path) {
+/* In the folder of the plan's broker. */
+static bool is_broker(const char *path) {
+  static const char name[] = "/exec";
+  const char *folder = observe.plan->broker;
+  const size_t length = folder == NULL ? 0 : strlen(folder);
+  return length > 0 && strncmp(path, folder, length) == 0 && strcmp(path + length, name) == 0;
+}
+
+enum own_socket sockets_own(const struct call *call, const char *path) {
   struct place *place = malloc(sizeof *place);
-  bool found = false;
-  if (place == NULL) return false;
-  if (place_find(call, AT_FDCWD, path, place) == 0)
-    for (size_t i = 0; i < door_count && !found; i++) found = strcmp(place->path, doors[i]) == 0;
+  enum own_socket found = OWN_NONE;
+  if (place == NULL) return found;
+  if (place_find(call, AT_FDCWD, path, place) == 0) {
+    for (size_t i = 0; i < door_count && found == OWN_NONE; i++)
+      if (strcmp(place->path, doors[i]) == 0) found = OWN_DOOR;
+    if (found == OWN_NONE && is_broker(place->path)) found = OWN_BROKER;
+  }
   place_close(place);
   free(place);
   return found;

@@ -19,7 +19,7 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
-struct observe observe = {.listener = -1, .blank = -1};
+struct observe observe = {.listener = -1, .asking = -1, .blank = -1, .broker = -1};
 
 #define THREADS_MAX 4
 /* In `ready`: unix sockets are told apart; masks are laid over names that are made. */
@@ -63,7 +63,7 @@ static size_t take(int hand, int descriptors[HANDED_MOST]) {
 
 /* Away from the terminal, its signals and the streams, whose ends others wait for; with nothing that the launcher has open but what is named. */
 static void stand_apart(int life, int hand) {
-  descriptors_keep((const int[]){life, hand, OBSERVE_CHANNEL, report_fd, is_bare() ? PLAN_CHANNEL : -1}, 5);
+  descriptors_keep((const int[]){life, hand, OBSERVE_CHANNEL, report_fd, observe.broker, is_bare() ? PLAN_CHANNEL : -1}, 6);
   if (setsid() < 0) fail("observe", "setsid");
   const int null = open("/dev/null", O_RDWR | O_CLOEXEC);
   for (int fd = 0; fd < 3; fd++)
@@ -104,12 +104,14 @@ static void enter(const int *handed, size_t count) {
   if (prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) != 0) fail("observe", "dumpable");
 }
 
-static void *work(void *nothing) {
-  (void)nothing;
+static void *work(void *listener) {
   if (unshare(CLONE_FS) != 0 || fchdir(observe.fds) != 0) _exit(125);
-  call_loop();
+  call_loop(*(const int *)listener);
   return NULL;
 }
+
+/* How many threads answer what comes by the other listener. */
+#define ASKING_THREADS 2
 
 static void start_threads(void) {
   cpu_set_t set;
@@ -118,7 +120,11 @@ static void start_threads(void) {
   if (count > THREADS_MAX) count = THREADS_MAX;
   for (int i = 0; i < count; i++) {
     pthread_t thread;
-    if (pthread_create(&thread, NULL, work, NULL) != 0) fail("observe", "thread");
+    if (pthread_create(&thread, NULL, work, &observe.listener) != 0) fail("observe", "thread");
+  }
+  for (int i = 0; observe.asking >= 0 && i < ASKING_THREADS; i++) {
+    pthread_t thread;
+    if (pthread_create(&thread, NULL, work, &observe.asking) != 0) fail("observe", "thread");
   }
 }
 
@@ -136,11 +142,16 @@ static _Noreturn void answer_calls(int life, int hand, uint32_t facts) {
   /* While the program's process confines itself; from its filter on it waits for this one. */
   floor_start();
   names_disk_at(observe.root, &observe.disk);
-  if (take(hand, listener) != 1) _exit(125);
+  const bool asks = observe.broker >= 0 && observe.plan->asking != NULL;
+  for (int i = 0; i < (asks ? 2 : 1); i++)
+    if (take(hand, &listener[i]) != 1) _exit(125);
   close(hand);
-  observe.listener = listener[0];
+  /* The zygote's comes first. */
+  observe.listener = listener[asks ? 1 : 0];
+  if (asks) observe.asking = listener[0];
   /* Who waits for an answer gets it on the processor that gave it; older kernels do without. */
   (void)ioctl(observe.listener, _IOW('!', 4, uint64_t), 1ul);
+  if (asks) (void)ioctl(observe.asking, _IOW('!', 4, uint64_t), 1ul);
   /* First who answers: what the program's process tries needs none of the others. */
   start_threads();
   pointers_start();
@@ -171,8 +182,9 @@ _Noreturn void observe_run(const struct plan *plan, int life, int hand) {
   answer_calls(life, hand, FACT_MASKS | FACT_SOCKETS);
 }
 
-_Noreturn void observe_bare(const struct plan *plan, int life, int hand, pid_t first) {
+_Noreturn void observe_bare(const struct plan *plan, int life, int hand, pid_t first, int broker) {
   observe.first = first;
+  observe.broker = broker;
   bare_begin();
   stand_apart(life, hand);
   read_names(plan);

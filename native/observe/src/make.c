@@ -20,9 +20,9 @@ struct making {
 static int carry_out(const struct making *m, const struct place *place) {
   int result;
   switch (m->what) {
-    case CALL_FOLDER: result = mkdirat(place->folder, place->name, m->mode); break;
-    case CALL_NODE: result = mknodat(place->folder, place->name, m->mode, m->device); break;
-    default: result = symlinkat(m->target, place->folder, place->name);
+    case CALL_FOLDER: result = act_mkdir(place, m->mode); break;
+    case CALL_NODE: result = act_mknod(place, m->mode, m->device); break;
+    default: result = act_symlink(m->target, place);
   }
   return result == 0 ? 0 : errno;
 }

@@ -22,9 +22,9 @@ struct content {
 static void content_free(struct content *content) { free(content->bytes); }
 
 /* Reads a regular file whole, once. */
-static int content_read(int folder, const char *name, struct content *content) {
+static int content_read(const struct place *place, struct content *content) {
   *content = (struct content){.bytes = NULL};
-  const int fd = openat(folder, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+  const int fd = act_open(place, place->name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0);
   if (fd < 0) return errno;
   int error = fstat(fd, &content->stat) != 0 ? errno : !S_ISREG(content->stat.st_mode) || (uint64_t)content->stat.st_size > CONTENT_MAX ? EACCES : 0;
   size_t room = (size_t)content->stat.st_size + 1;
@@ -66,13 +66,13 @@ static int install(const struct place *to, const unsigned char *bytes, size_t le
   uint64_t random[2];
   if (getrandom(random, sizeof random, 0) != (ssize_t)sizeof random) return EIO;
   snprintf(name, sizeof name, OWN_PREFIX "%016llx%016llx", (unsigned long long)random[0], (unsigned long long)random[1]);
-  const int fd = openat(to->folder, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+  const int fd = act_open(to, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
   if (fd < 0) return errno;
   int error = write_all(fd, bytes, length);
   if (error == 0 && fchmod(fd, mode) != 0) error = errno;
   close(fd);
-  if (error == 0 && renameat(to->folder, name, to->folder, to->name) != 0) error = errno;
-  if (error != 0) unlinkat(to->folder, name, 0);
+  if (error == 0 && act_rename(to, name, to, to->name, 0) != 0) error = errno;
+  if (error != 0) (void)act_unlink(to, name, 0);
   return error;
 }
 
@@ -80,7 +80,7 @@ static int install(const struct place *to, const unsigned char *bytes, size_t le
 static void take_away(const struct place *from, const struct stat *read) {
   struct stat now;
   if (fstatat(from->folder, from->name, &now, AT_SYMLINK_NOFOLLOW) == 0 && now.st_ino == read->st_ino && now.st_dev == read->st_dev)
-    unlinkat(from->folder, from->name, 0);
+    (void)act_unlink(from, from->name, 0);
 }
 
 /* Whether a place still has the path that the front was asked about. Under the lock. */
@@ -96,7 +96,7 @@ int mediate_bytes(const struct call *call, struct place *to, const struct rule *
   struct content before = {.bytes = NULL};
   unsigned char *given = NULL;
   size_t given_length = 0;
-  const int unread = content_read(to->folder, to->name, &before);
+  const int unread = content_read(to, &before);
   int error = unread != 0 && unread != ENOENT ? EACCES : 0;
   if (error == 0) {
     const struct question question = {.what = what,
@@ -122,7 +122,7 @@ int mediate_bytes(const struct call *call, struct place *to, const struct rule *
 int mediate_rename(const struct call *call, struct place *from, struct place *to, const struct rule *rule) {
   struct content after;
   if (from->has_slash || to->has_slash) return ENOTDIR;
-  int error = content_read(from->folder, from->name, &after);
+  int error = content_read(from, &after);
   if (error == 0 && !call_waits(call)) error = EACCES;
   if (error == 0) error = mediate_bytes(call, to, rule, CALL_RENAME_TO, after.bytes, after.length, after.stat.st_mode & 07777);
   if (error == 0) {

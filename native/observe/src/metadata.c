@@ -45,21 +45,32 @@ static bool is_root_of_writable(const char *path, size_t length) {
   return is_writable(below, length + 2);
 }
 
-static int may_alter(const struct call *call, enum kind kind, int object) {
+static enum rule_kind kind_of(const struct stat *s) { return S_ISDIR(s->st_mode) ? IS_FOLDER : S_ISLNK(s->st_mode) ? IS_LINK : IS_FILE; }
+
+/* Modes and times of what a grant lets the session write; owners and attributes are no part of that, but for who has it open: programs that copy keep them so. */
+static bool is_granted(const struct call *call, const struct change *c, const struct stat *s, const struct place *place) {
+  if (place->grant == 0 || (c->path != 0 && c->kind != MODE && c->kind != TIMES) || !(S_ISREG(s->st_mode) || S_ISDIR(s->st_mode))) return false;
+  const struct rule rule = rule_of(place, kind_of(s));
+  if (rule.outcome != RULE_RECORD) return false;
+  channel_event(call, EVENT_RECORDED, calls[c->kind], 0, rule.index, place->path);
+  return true;
+}
+
+static int may_alter(const struct call *call, const struct change *c, int object) {
   struct stat s;
   struct place *place = malloc(sizeof *place);
   if (place == NULL) return ENOMEM;
-  int error = fstat(object, &s) != 0 ? errno : path_of(object, place->path, PATH_MAX, &place->path_length);
+  int error = fstat(object, &s) != 0 ? errno : place_of(object, place);
   static const char memory[] = "/memfd:";
   /* What has no path is the session's: pipes, sockets, memory. */
-  if (error == 0 && place->path[0] == '/' && strncmp(place->path, memory, sizeof memory - 1) != 0) {
+  if (error == 0 && place->path[0] == '/' && strncmp(place->path, memory, sizeof memory - 1) != 0 && !is_granted(call, c, &s, place)) {
     if (!is_root_of_writable(place->path, place->path_length)) {
       error = EPERM;
     } else if (is_writable(place->path, place->path_length)) {
-      path_split_last(place->path, &place->name, &place->name_length);
-      const struct rule rule = rule_of(place, S_ISDIR(s.st_mode) ? IS_FOLDER : S_ISLNK(s.st_mode) ? IS_LINK : IS_FILE);
+      place->grant = 0;
+      const struct rule rule = rule_of(place, kind_of(&s));
       if (rule.outcome == RULE_REFUSE) {
-        channel_event(call, EVENT_REFUSED, calls[kind], EACCES, rule.index, place->path);
+        channel_event(call, EVENT_REFUSED, calls[c->kind], EACCES, rule.index, place->path);
         error = EACCES;
       }
     }
@@ -99,7 +110,7 @@ static void change(struct call *call, const struct change *c) {
     else error = c->dirfd == AT_FDCWD ? caller_folder(call, c->dirfd, &object) : caller_object(call, c->dirfd, &object);
   }
   if (error == 0 && !call_waits(call)) error = ESRCH;
-  if (error == 0) error = may_alter(call, c->kind, object);
+  if (error == 0) error = may_alter(call, c, object);
   if (error == 0) error = carry_out(c, object);
   names_unlock();
   if (object >= 0) close(object);

@@ -119,7 +119,7 @@ static int pair_find(const struct call *call, struct pair *pair, int from_dirfd,
 }
 
 static int rename_now(const struct pair *pair, unsigned flags) {
-  return renameat2(pair->from.folder, pair->from.name, pair->to.folder, pair->to.name, flags) == 0 ? 0 : errno;
+  return act_rename(&pair->from, pair->from.name, &pair->to, pair->to.name, flags) == 0 ? 0 : errno;
 }
 
 /* The kernel says what is wrong, by a name that is not there and that nobody can make: what could not be looked at just now may be there by now (a socket is
@@ -131,7 +131,7 @@ static int rename_absent(const struct pair *pair, unsigned flags, bool is_target
   snprintf(name, sizeof name, OWN_PREFIX "%016llx%016llx", (unsigned long long)random[0], (unsigned long long)random[1]);
   const struct place *absent = is_target ? &pair->to : &pair->from;
   const char *text = absent->name_length > NAME_MAX ? absent->name : name;
-  return renameat2(pair->from.folder, is_target ? pair->from.name : text, pair->to.folder, is_target ? text : pair->to.name, flags) == 0 ? EACCES : errno;
+  return act_rename(&pair->from, is_target ? pair->from.name : text, &pair->to, is_target ? text : pair->to.name, flags) == 0 ? EACCES : errno;
 }
 
 static int rename_found(const struct call *call, struct pair *pair, unsigned flags, struct rule *target) {
@@ -226,8 +226,7 @@ static int link_now(const struct call *call, const struct pair *pair, int object
   if (!call_waits(call)) return ESRCH;
   const int error = pair->to.is_plain ? may_link(call, &pair->from, &pair->to, &pair->stat) : 0;
   if (error != 0) return error;
-  const int result = object >= 0 ? linkat(observe.fds, path_to(object).text, pair->to.folder, pair->to.name, AT_SYMLINK_FOLLOW)
-                                 : linkat(pair->from.folder, pair->from.name, pair->to.folder, pair->to.name, 0);
+  const int result = object >= 0 ? act_link(observe.fds, path_to(object).text, &pair->to, AT_SYMLINK_FOLLOW) : act_link(pair->from.folder, pair->from.name, &pair->to, 0);
   return result == 0 ? 0 : errno;
 }
 

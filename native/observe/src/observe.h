@@ -24,8 +24,8 @@ enum { HANDED_MOUNTS, HANDED_NETWORK, HANDED_BLANK, HANDED_USERS, HANDED_MOST };
 /* Becomes the supervisor. `life`: to the launcher, who hears one byte when the calls are answered, and whose end is this process's. `hand`: descriptors come
  * from init, then the listener from the agent. */
 _Noreturn void observe_run(const struct plan *plan, int life, int hand);
-/* The same in a session without namespaces, whose first process is a child of this one. */
-_Noreturn void observe_bare(const struct plan *plan, int life, int hand, pid_t first);
+/* The same in a session without namespaces, whose first process is a child of this one. `broker`: where stubs are handed over, -1: there is none. */
+_Noreturn void observe_bare(const struct plan *plan, int life, int hand, pid_t first, int broker);
 
 /* In init and in the agent: hands descriptors over to the supervisor. */
 bool observe_hand(int hand, const int *descriptors, size_t count);
@@ -36,17 +36,20 @@ struct observe {
   struct names *names;
   struct names_disk disk;
   int listener;
+  int asking; /* that of commands for which what is read is asked about; -1: there are none such */
   int proc; /* the /proc outside, in which callers and this process have their pids */
   int fds;  /* the folder in it that has this process's descriptors: what a descriptor stands for has a path there */
   int root; /* the session's root folder */
   int blank;
   pid_t first; /* where there are no namespaces, the session's first process; else 0 */
+  int broker;  /* then, where stubs of commands are handed over to the broker; -1: there is none */
 };
 extern struct observe observe;
 
 /* --- call.c: a call that waits, and its answer ---------------------------------------------------------------- */
 
 struct call {
+  int listener; /* by which it came and is answered */
   uint64_t id;
   uint64_t args[6];
   pid_t pid; /* of the thread */
@@ -55,7 +58,8 @@ struct call {
 };
 
 /* Answers one call after the other, in each thread; returns when no process is left that could make one. */
-void call_loop(void);
+/* Answers what comes by a listener, until nobody is left who could call. */
+void call_loop(int listener);
 /* Whether the caller still waits: what was read of its memory and its /proc was its own. */
 bool call_waits(const struct call *call);
 void call_fail(struct call *call, int error); /* 0: the call returns 0 */
@@ -257,6 +261,29 @@ bool grants_socket(const struct stat *s);
 /* What of the table is lifted at a place with a grant. */
 void grant_lift(const struct place *place, const struct names_answer *answer, enum rule_kind kind, struct rule *rule);
 
+/* Whether a grant names a place at or below a path of so many bytes: what is hidden or protected by that path is not at that place. */
+bool grant_names(uint32_t id, size_t length);
+/* T2: whether a grant lets be read what lies at a real path, though what hides it there is a path of so many bytes (0: none does). */
+bool grant_reads(const char *path, size_t length, size_t hidden);
+
+/* --- hands.c: T2: what is done where a grant lets it be done -------------------------------------------------------------------- */
+
+/* In the supervisor's process, before it is under the session's rules: a thread that stays outside of them, does nothing itself, and makes others. */
+void hands_start(const struct plan *plan);
+/* From here on there are these rules, which are taken over; -1: no hands. All names are locked, alone. 0 or an errno, and then there are none. */
+int hands_renew(int rules);
+/* The calls of their names, with errno, at a place (a name in its folder), with what grants give where one lets the session write there. */
+int act_open(const struct place *place, const char *name, int flags, mode_t mode);
+int act_mkdir(const struct place *place, mode_t mode);
+int act_mknod(const struct place *place, mode_t mode, dev_t device);
+int act_symlink(const char *target, const struct place *place);
+int act_link(int folder, const char *name, const struct place *to, int flags);
+int act_rename(const struct place *from, const char *name, const struct place *to, const char *to_name, unsigned flags);
+int act_unlink(const struct place *place, const char *name, int flags);
+/* The same of what a descriptor O_PATH stands for, which is granted. */
+int act_reopen(int object, int flags);
+int act_truncate(int object, int64_t length);
+
 /* --- the calls, each answered ------------------------------------------------------------------------------------- */
 
 void do_open(struct call *call, int dirfd, uint64_t path, int flags, mode_t mode);
@@ -296,11 +323,11 @@ void floor_wait(struct call *call, int object, int flags);
 
 /* True: it has answered, or will. */
 bool bare_dispatch(struct call *call);
-/* Whether a path in a writable folder is hidden, or may only be read; whether one that is lies below it. Landlock takes nothing away again. */
-bool bare_guards(const char *path, size_t length);
+/* Where a path in a writable folder is hidden, or may only be read; whether one that is lies below it. Landlock takes nothing away again. */
+size_t bare_guard(const char *path, size_t length); /* the length of the path that hides it, 0: it is not */
 bool bare_is_above(const char *path, size_t length);
-/* Whether it is hidden. */
-bool bare_hides(const char *path, size_t length);
+/* The same where it is hidden. */
+size_t bare_hides(const char *path, size_t length);
 /* Where the session has a folder of its own in the place of one that others use too. Takes `folder` over; returns it or the other. */
 int bare_folder(int folder);
 /* Whether what stands outside of the writable folders may be opened: a terminal of the session's, a file about its own processes. 0 or an errno. */
@@ -340,14 +367,22 @@ void sockets_listen_at(uint16_t port, ino_t number);
 bool sockets_own_port(uint16_t port);
 /* Whether the plan names the port. */
 bool sockets_served(uint16_t port);
-/* Whether a path means the door. */
-bool sockets_are_door(const struct call *call, const char *path);
+/* Which of nd7's own a path means, whatever lies there. */
+enum own_socket { OWN_NONE, OWN_DOOR, OWN_BROKER };
+enum own_socket sockets_own(const struct call *call, const char *path);
 /* A socket that stands at the start and may be connected to; `is_door`: the front speaks there itself. */
 void sockets_grant(const struct stat *s, bool is_door);
 /* A path that means the door, whatever lies there. */
 void sockets_door(const char *path);
-/* Takes what the front answers on the channel of descriptors; false when it has gone. */
+/* Says a line to the front on the channel of descriptors, with one of them or -1. */
+bool sockets_tell(const char *line, size_t length, int fd);
+/* Takes what the front answers there; false when it has gone. */
 bool sockets_drain(void);
+
+/* --- door.c -------------------------------------------------------------------------------------------------------- */
+
+/* Connects a caller's socket, of which `fd` is a copy, to one of nd7's own. 0 or an errno. */
+int door_open(const struct call *call, enum own_socket which, int fd);
 
 /* --- mediate.c ----------------------------------------------------------------------------------------------------- */
 
@@ -379,6 +414,8 @@ bool learn_take(struct call *call);
 
 enum right { RIGHT_READ_CALLER, RIGHT_MOUNT };
 void rights_settle(void);
+/* Leaves this thread none of them. */
+void rights_leave(void);
 void rights_raise(enum right right);
 void rights_lower(void);
 

@@ -76,13 +76,16 @@ static void open_object(struct call *call, int object, int flags) {
     close(object);
     return call_fail(call, EACCES);
   }
-  const int closed = bare_may_open(object);
+  const int closed = grant != 0 ? 0 : bare_may_open(object);
   if (closed != 0) {
     close(object);
     return call_fail(call, closed);
   }
   int fd;
-  if (grant != 0 || is_session_proc(object)) {
+  if (grant != 0) {
+    fd = act_reopen(object, wanted | O_NOCTTY | O_NONBLOCK | O_CLOEXEC);
+    if (fd < 0) fd = -errno;
+  } else if (is_session_proc(object)) {
     /* What lies there asks who opens it: the floor's thread would be a stranger to the program, this one is what it is. */
     fd = openat(observe.fds, path_to(object).text, wanted | O_NOCTTY | O_NONBLOCK | O_CLOEXEC);
     if (fd < 0) fd = -errno;
@@ -241,7 +244,7 @@ static int open_step(struct call *call, struct place *place, int flags, mode_t m
   const int more = is_masked && (flags & O_CREAT) != 0 ? O_EXCL : 0;
   /* A file that is new is no pipe. */
   const bool is_new = (flags & O_CREAT) != 0 && ((flags | more) & O_EXCL) != 0;
-  const int fd = openat(place->folder, place->name, flags | more | O_NOFOLLOW | (is_new ? 0 : O_NONBLOCK) | O_NOCTTY | O_CLOEXEC, mode);
+  const int fd = act_open(place, place->name, flags | more | O_NOFOLLOW | (is_new ? 0 : O_NONBLOCK) | O_NOCTTY | O_CLOEXEC, mode);
   if (fd >= 0) {
     int error = 0;
     struct stat s;
@@ -351,7 +354,7 @@ void do_truncate(struct call *call, uint64_t path, int64_t length) {
     size_t n;
     error = path_of(object, real, sizeof real, &n);
     const bool inside = error == 0 && (grant != 0 || (is_writable(real, n) && !magic));
-    if (inside) error = truncate(path_to(object).text, length) == 0 ? 0 : errno;
+    if (inside) error = (grant != 0 ? act_truncate(object, length) : truncate(path_to(object).text, length)) == 0 ? 0 : errno;
     else if (error == 0) error = -floor_truncate(object, length);
   }
   names_unlock();

@@ -175,7 +175,8 @@ static int ask(struct job *own) {
   return own->result;
 }
 
-int outside_root(void) { return ask(&(struct job){.source = -1}); }
+/* Without a view of its own the session sees the same disk. */
+int outside_root(void) { return is_bare() ? observe.root : ask(&(struct job){.source = -1}); }
 
 int outside_take(int source, bool is_writable, const struct outside_cover *covers, size_t count) {
   return ask(&(struct job){.source = source, .is_writable = is_writable, .covers = covers, .count = count});

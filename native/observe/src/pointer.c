@@ -135,7 +135,7 @@ static int look_at(const struct place *place, int flags, struct stat *stat, bool
 /* The content that the program finds. */
 static int fill(int file, const struct place *place) {
   char bytes[CONTENT_MAX];
-  const int old = openat(place->folder, place->name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+  const int old = act_open(place, place->name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0);
   if (old < 0) return errno;
   const ssize_t n = pread(old, bytes, sizeof bytes, 0);
   close(old);

@@ -23,6 +23,10 @@ void rights_settle(void) {
   if (set(0, held()) != 0) fail("observe", "capset");
 }
 
+void rights_leave(void) {
+  if (set(0, 0) != 0) fail("observe", "capset");
+}
+
 void rights_raise(enum right right) { (void)set(right == RIGHT_MOUNT ? BIT(CAP_SYS_ADMIN) : BIT(CAP_SYS_PTRACE), held()); }
 
 /* Going on with a right that nobody counts on would be worse than ending. */

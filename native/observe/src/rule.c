@@ -31,7 +31,8 @@ struct rule rule_of(const struct place *place, enum rule_kind kind) {
     rule.outcome = RULE_REFUSE;
     return rule;
   }
-  if (bare_guards(place->path, place->path_length)) {
+  const size_t guard = bare_guard(place->path, place->path_length);
+  if (guard > 0 && !(place->grant != 0 && grant_names(place->grant, guard))) {
     rule.outcome = RULE_REFUSE;
     return rule;
   }
@@ -48,7 +49,7 @@ struct rule rule_of(const struct place *place, enum rule_kind kind) {
     rule.outcome = RULE_REFUSE;
   } else if (answer.mask != NAMES_NONE) {
     /* Where no mount can mask it, it is not made. */
-    rule.outcome = is_bare() ? RULE_REFUSE : RULE_MASK;
+    rule.outcome = is_bare() && place->grant == 0 ? RULE_REFUSE : RULE_MASK;
     rule.index = answer.mask | RULE_IS_MASK;
   } else if (answer.leaf != NAMES_NONE && !is_pointer_folder(&answer, kind)) {
     rule.outcome = answer.treatment == NAMES_MEDIATE ? RULE_MEDIATE : RULE_RECORD;

@@ -63,8 +63,8 @@ static int own_address(int fd, union address *address, socklen_t *length) {
   return getsockname(fd, &address->head, length) == 0 ? 0 : errno;
 }
 
-/* A line of the channel on which Node hears its children; a descriptor may go with it. */
-static bool tell(const char *line, size_t length, int fd) {
+/* As a line on which Node hears its children. */
+bool sockets_tell(const char *line, size_t length, int fd) {
   static pthread_mutex_t telling = PTHREAD_MUTEX_INITIALIZER;
   union {
     struct cmsghdr header;
@@ -109,7 +109,7 @@ static int announce(int fd, const union address *to) {
   }
   if (error != 0) return error;
   const int n = snprintf(line, sizeof line, "{\"from\":%u}\n", port_of(&from));
-  return tell(line, (size_t)n, -1) ? 0 : ECONNREFUSED;
+  return sockets_tell(line, (size_t)n, -1) ? 0 : ECONNREFUSED;
 }
 
 static int may_connect(const struct call *call, int fd, union address *address, socklen_t length) {
@@ -124,34 +124,6 @@ static int may_connect(const struct call *call, int fd, union address *address, 
 
 /* --- connecting ------------------------------------------------------------------------------------------------------- */
 
-/* Whoever connects to the door gets one end of a pair, and the front the other with who it is: through a connection the kernel would name this process. */
-static int open_door(const struct call *call, int fd) {
-  int ends[2];
-  char path[32], text[256], line[128];
-  pid_t process, thread;
-  int type = 0;
-  socklen_t length = sizeof type;
-  if (getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &length) != 0 || type != SOCK_STREAM) return EPROTOTYPE;
-  int error = caller_numbers(call, &process, &thread);
-  if (error != 0) return error;
-  const int flags = fcntl(fd, F_GETFL);
-  snprintf(path, sizeof path, "%d/fdinfo/%d", call->pid, INT(0));
-  const int info = openat(observe.proc, path, O_RDONLY | O_CLOEXEC);
-  if (info < 0) return EACCES;
-  const ssize_t n = read(info, text, sizeof text - 1);
-  close(info);
-  text[n > 0 ? n : 0] = '\0';
-  const char *at = strstr(text, "flags:");
-  const bool close_on_exec = at != NULL && (strtoul(at + 6, NULL, 8) & O_CLOEXEC) != 0;
-  if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0) return errno;
-  if ((flags & O_NONBLOCK) != 0) fcntl(ends[0], F_SETFL, O_NONBLOCK);
-  const int size = snprintf(line, sizeof line, "{\"cmd\":\"NODE_HANDLE\",\"type\":\"net.Socket\",\"msg\":{\"door\":%d}}\n", process);
-  error = call_waits(call) && tell(line, (size_t)size, ends[1]) ? call_replace(call, INT(0), ends[0], close_on_exec) : ECONNREFUSED;
-  close(ends[0]);
-  close(ends[1]);
-  return error;
-}
-
 static int connect_unix(struct call *call, struct dial *w) {
   struct stat s;
   bool magic, is_door = false;
@@ -159,8 +131,9 @@ static int connect_unix(struct call *call, struct dial *w) {
   /* Names without a path are nobody's: they cannot be told apart. */
   if (w->length <= offsetof(struct sockaddr_un, sun_path) || path[0] == '\0') return ECONNREFUSED;
   int error;
-  if (sockets_are_door(call, path)) {
-    error = open_door(call, w->fd);
+  const enum own_socket own = sockets_own(call, path);
+  if (own != OWN_NONE) {
+    error = door_open(call, own, w->fd);
     if (error == 0) call_fail(call, 0);
     return error;
   }
@@ -168,7 +141,7 @@ static int connect_unix(struct call *call, struct dial *w) {
   if (error == 0 && fstat(w->object, &s) != 0) error = errno;
   if (error != 0) return error;
   if (!S_ISSOCK(s.st_mode)) return ECONNREFUSED;
-  if (sockets_know(&s, &is_door) && !is_door) return 0;
+  if ((sockets_know(&s, &is_door) && !is_door) || grants_socket(&s)) return 0;
   char real[PATH_MAX];
   size_t length;
   if (path_of(w->object, real, sizeof real, &length) == 0) channel_event(call, EVENT_REFUSED, CALL_CONNECT, EACCES, NAMES_NONE, real);

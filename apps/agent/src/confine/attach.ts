@@ -189,6 +189,11 @@ const HINT =
   '`/run/nd7/nd7 why PATH` or `why HOST` names the rule; `/run/nd7/nd7 ask read|write|net|socket WHAT --reason TEXT` puts what you need to the user, ' +
   'who decides in a terminal of their own (--wait waits for that); ask for the one path or host, once.';
 
+/** An argument that says so, where the door's folder is elsewhere; any other as it is. */
+export function hintIn(word: string, door: string): string {
+  return word.endsWith(HINT) ? word.slice(0, -HINT.length) + HINT.replaceAll(DOOR, door) : word;
+}
+
 /** The last occurrence of an option that takes a value, as `--name value` or `--name=value`. */
 function lastOption(options: readonly string[], name: string): { at: number; end: number; value: string } | undefined {
   let found: { at: number; end: number; value: string } | undefined;

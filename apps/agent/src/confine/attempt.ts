@@ -18,10 +18,12 @@ import {
 import type { EgressDecision } from '@nd7/egress';
 import { environmentInside, type NetworkRules, type Ruleset } from '@nd7/policy';
 import { CliError } from '../cli/io.js';
+import { IN_VIEW, withoutView, type Extent } from '../grants/extent.js';
 import type { SessionGrants } from '../grants/session-grants.js';
 import { recorded, refuseMissing, type Boundary } from './boundary.js';
 import type { Brokered } from './brokered.js';
-import { DOOR, type Door } from './door.js';
+import { hintIn } from './attach.js';
+import { DOOR, inDoor, type Door } from './door.js';
 import { listenersOf, wayOut, type WayOut } from './egress.js';
 import { hiddenProgram } from './hidden-program.js';
 import { RefusedHosts } from './hosts.js';
@@ -83,7 +85,14 @@ export async function attempt(
   const prepared = prepareSession(request, out, door, way, own instanceof SeenListeners ? own.door : undefined);
   let ingress: Ingress | undefined;
   let end = (): void => undefined;
-  const commands = way.broker?.commands(prepared.plan, record, request.warn, () => end());
+  const commands = way.broker?.commands({
+    plan: prepared.plan,
+    record,
+    warn: request.warn,
+    readsMore: () => grants?.readsMore === true,
+    unrecorded: () => end(),
+    door: door?.placeIn(way.tier) ?? DOOR,
+  });
   if (door !== undefined && commands !== undefined) door.hears = (payload) => commands.hears(payload);
   if (commands !== undefined && grants !== undefined) grants.ownerOf = (pid) => commands.ownerOf(pid);
   const mediation = new Mediation(
@@ -122,7 +131,7 @@ export async function attempt(
         await record.note('enforcement', recorded(ruleset, boundary), 'what holds');
         door?.admit(session.process.pid);
         if (own instanceof SeenListeners) own.admit(session.process.pid);
-        grants?.admit(session.process.pid, way.isObserved ? session : undefined);
+        grants?.admit(session.process.pid, way.isObserved ? session : undefined, extentOf(way, prepared, door));
         commands?.admit(session.process.pid);
         request.started(boundary);
         await request.front?.printed();
@@ -194,6 +203,13 @@ function opener(door: Door | undefined): Doors['opened'] {
   return (socket, pid) => (door === undefined ? socket.destroy() : door.opened(socket, pid));
 }
 
+/** How far grants come; without namespaces as far as the supervisor is asked. */
+function extentOf(way: Way, { plan }: Prepared, door: Door | undefined): Extent {
+  return way.tier === 'T1'
+    ? IN_VIEW
+    : withoutView(door?.placeIn(way.tier) ?? DOOR, plan.asksReads === true, plan.asking !== undefined);
+}
+
 interface Found {
   proofs: readonly Proof[];
   supervised: Supervised | undefined;
@@ -205,7 +221,7 @@ function rowsOf(way: Way, ruleset: Ruleset, { built }: Prepared, found: Found): 
   const { proofs, supervised, landlock = Infinity } = found;
   if ('asked' in built && way.tier === 'T3') return aloneManifest(ruleset, built, proofs, landlock);
   return 'asked' in built
-    ? bareManifest(ruleset, built, proofs, landlock)
+    ? bareManifest(ruleset, built, proofs, landlock, way.broker !== undefined)
     : manifest(ruleset, built, proofs, way.isObserved ? supervised : undefined, way.broker !== undefined);
 }
 
@@ -219,11 +235,11 @@ function prepareSession(
   try {
     const said = door === undefined ? request.argv : (request.attachment?.argv ?? request.argv);
     const place = door?.placeIn(way.tier) ?? DOOR;
-    const argv = said.map((word) => (word.startsWith(`${DOOR}/`) ? place + word.slice(DOOR.length) : word));
+    const argv = said.map((word) => hintIn(inDoor(word, place), place));
     const variables = {
       ...out.environment,
       ...door?.variablesIn(way.tier, doorPort),
-      ...way.broker?.variables,
+      ...way.broker?.variables(place),
       ...(door === undefined ? {} : pathInside(request, place)),
     };
     const shows = [

@@ -4,20 +4,26 @@ import type { Plan, Shown } from '@nd7/confine';
 import { shimPath } from '../recorder/shim.js';
 import type { Attachment } from './attach.js';
 import { PASSWD } from './attach-codex.js';
-import { Commands } from './commands.js';
+import { Commands, type CommandsInput } from './commands.js';
 import type { Door } from './door.js';
-import type { RunRecord } from './record.js';
 import { layStub, shellVariables, stubOf } from './shell.js';
+
+/** What is known of a session once it is prepared. */
+export interface BrokeredSession extends Pick<CommandsInput, 'record' | 'warn' | 'readsMore' | 'unrecorded'> {
+  plan: Plan;
+  /** The door's folder inside. */
+  door: string;
+}
 
 /** What it takes for an agent's commands to be run by the session's broker, and who decides about them. */
 export interface Brokered {
   /** For the plan: the folder of the door. */
   folder: string;
-  /** For the program: what it takes for its shell. */
-  variables: Readonly<Record<string, string>>;
-  /** Where the view can show another file in a place: what an agent reads its shell from. */
+  /** For the program: what it takes for its shell, in the folder that the door has inside. */
+  variables(door: string): Readonly<Record<string, string>>;
+  /** Where the view can show another file in a place: what an agent reads its shell from. Without a view such an agent’s commands are its own. */
   shows: readonly Shown[];
-  commands(plan: Plan, record: RunRecord, warn: (text: string) => void, unrecorded: (error: unknown) => void): Commands;
+  commands(session: BrokeredSession): Commands;
 }
 
 /**
@@ -37,18 +43,16 @@ export function brokered(
     if (passwd !== undefined) writeFileSync(shown, passwd, { mode: 0o644, encoding: 'latin1', flag: 'wx' });
     return {
       folder,
-      variables: passwd === undefined ? shellVariables(shell) : {},
+      variables: (inside) => (passwd === undefined ? shellVariables(shell, inside) : {}),
       shows: passwd === undefined ? [] : [{ path: PASSWD, source: shown }],
-      commands: (plan, record, say, unrecorded) =>
+      commands: ({ plan, door: inside, ...session }) =>
         new Commands({
-          record,
+          ...session,
           shell,
-          stub: stubOf(shell),
+          stub: stubOf(shell, inside),
           environment: plan.environment,
           // An agent that takes the stub for the user's own shell gives it hooks and snapshots too.
           takesUnannounced: passwd === undefined,
-          warn: say,
-          unrecorded,
         }),
     };
   } catch (error) {

@@ -143,6 +143,7 @@ describe('who decides about commands', () => {
       ...names,
       environment: {},
       warn: () => undefined,
+      readsMore: () => false,
       unrecorded: () => noted.push(['unrecorded', {}, '']),
     });
   const asked = {

@@ -23,6 +23,8 @@ export interface CommandsInput {
   /** Whether a text runs by the broker too that no hook has announced. */
   takesUnannounced: boolean;
   warn(text: string): void;
+  /** Whether something is granted that the session cannot read by itself: commands that begin now can. */
+  readsMore(): boolean;
   /** The policy requires a record, and one could not be written. */
   unrecorded(error: unknown): void;
 }
@@ -98,6 +100,7 @@ export class Commands implements CommandFront {
     const argv = [shell, ...(command.login ? ['-l'] : []), '-c', command.text];
     return {
       verdict: 'run',
+      readsMore: this.input.readsMore(),
       order: {
         program: shell,
         argv,

@@ -17,6 +17,9 @@ import type { RunRecord } from './record.js';
 
 /** Where the door's folder is inside. */
 export const DOOR = '/run/nd7';
+/** A path in that folder, where the folder is elsewhere; any other text as it is. */
+export const inDoor = (text: string, place: string): string =>
+  text.startsWith(`${DOOR}/`) ? place + text.slice(DOOR.length) : text;
 /** A recorder answers in milliseconds, and an agent gives up its hook after 30 s. */
 const ANSWER_MS = 10_000;
 /** What a shim inside waits for this process; a session that was stopped at the terminal is stopped with it. */
@@ -128,13 +131,15 @@ export class Door {
     return tier === 'T1' ? DOOR : this.source;
   }
 
-  /** Lays an agent's settings again, without the variables that name something in the folder as T1 shows it: the stub of its shell. */
-  forget(files: Readonly<Record<string, string>>): void {
+  /** Lays an agent's settings for a tier: variables that name something in the folder, the stub of its shell, name it where it is there, or are left out. */
+  lay(files: Readonly<Record<string, string>>, tier: PlanTier, isBrokered: boolean): void {
+    const place = this.placeIn(tier);
     for (const [name, text] of Object.entries(files)) {
-      const settings = JSON.parse(text) as { env?: Record<string, string> };
-      const kept = Object.entries(settings.env ?? {}).filter(([, value]) => !value.startsWith(`${DOOR}/`));
-      const now = JSON.stringify({ ...settings, env: Object.fromEntries(kept) });
-      writeFileSync(join(this.source, name), now, { mode: 0o600 });
+      const { env = {}, ...settings } = JSON.parse(text) as { env?: Record<string, string> };
+      const kept = Object.entries(env).filter(([, value]) => isBrokered || !value.startsWith(`${DOOR}/`));
+      const placed = kept.map(([key, value]) => [key, inDoor(value, place)]);
+      const own = placed.length === 0 ? {} : { env: Object.fromEntries(placed) as Record<string, string> };
+      writeFileSync(join(this.source, name), JSON.stringify({ ...settings, ...own }), { mode: 0o600 });
     }
   }
 

@@ -69,9 +69,10 @@ async function attemptTiers(
 ): Promise<Ended & { hasRun: boolean }> {
   const { tier = 'auto', ruleset } = request;
   const without = (tier: 'T2' | 'T3'): Promise<Ended & { hasRun: boolean }> => {
-    // The broker's zygote is made for the namespaces of T1: commands are the agent's own children here.
-    if (broker !== undefined) inside.door?.forget(request.attachment?.files ?? {});
-    const way: Way = { tier, userNamespace: false, isObserved: tier === 'T2', broker: undefined };
+    // Without a view no file can be shown in another's place: commands of an agent that needs that are its own children here.
+    const taken = tier === 'T2' && broker?.shows.length === 0 ? broker : undefined;
+    inside.door?.lay(request.attachment?.files ?? {}, tier, taken !== undefined);
+    const way: Way = { tier, userNamespace: false, isObserved: tier === 'T2', broker: taken };
     return attempt(tier === 'T3' ? acceptAlone(request) : request, launcher, inside, way);
   };
   if (tier === 'T3') return without('T3');

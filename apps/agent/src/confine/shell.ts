@@ -27,14 +27,14 @@ export function findShell(environment: NodeJS.ProcessEnv): string | undefined {
   return all.find((path) => isAbsolute(path) && isRun(path));
 }
 
-/** What stands for a shell inside: its name says to the client, and to the stub, which kind it is. */
-export function stubOf(shell: string): string {
-  return join(DOOR, nameOf(shell));
+/** What stands for a shell inside, in the door's folder there: its name says to the client, and to the stub, which kind it is. */
+export function stubOf(shell: string, door = DOOR): string {
+  return join(door, nameOf(shell));
 }
 
 /** Variables by which Claude Code takes the stub for its shell. */
-export function shellVariables(shell: string): Record<string, string> {
-  return { CLAUDE_CODE_SHELL: stubOf(shell) };
+export function shellVariables(shell: string, door = DOOR): Record<string, string> {
+  return { CLAUDE_CODE_SHELL: stubOf(shell, door) };
 }
 
 /** Lays the stub and the way to the shell into the folder of a door. Throws the system's error. */

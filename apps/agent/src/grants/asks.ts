@@ -11,6 +11,7 @@ import type { GrantBook } from './book.js';
 import { FrameFault, readWanted } from './control-frames.js';
 import { recordedWanted, type Request } from './entry.js';
 import { explainLines, whyRun } from './explain.js';
+import { unreached } from './extent.js';
 import { asCliError, refuseHeld, ruled, smallest } from './ruling.js';
 import { questionFor, wantedText, type Wanted } from './wanted.js';
 
@@ -97,8 +98,8 @@ export class Asks {
     const isOther = run !== undefined && answer.outcome !== 'denied';
     const lines = [
       `${answer.outcome}  ${answer.reason}`,
-      ...explainLines(answer, wanted),
-      ...(isOther ? [`${run.outcome}  ${run.reason}`, ...explainLines(run)] : []),
+      ...explainLines(answer, wanted, this.parts.book.extent),
+      ...(isOther ? [`${run.outcome}  ${run.reason}`, ...explainLines(run, undefined, this.parts.book.extent)] : []),
     ].map((line) => safeLine(line));
     if (!isJson) return { exit: 0, stdout: lines.map((line) => `${line}\n`).join(''), stderr: '' };
     const { outcome, by, reason, source } = answer;
@@ -137,6 +138,8 @@ export class Asks {
     const question = questionFor(said);
     if (question !== undefined && why(book.ruleset, question, facts).outcome !== 'denied')
       return { state: 'granted', why: 'it is allowed' };
+    const useless = unreached(wanted, book.extent);
+    if (useless !== undefined) return { state: 'denied', why: `nobody can grant that now: ${useless}` };
     const candidate = ruled(
       policies,
       [{ id: 'asked', wanted }],

@@ -6,6 +6,7 @@ import type { Author } from './author.js';
 import { recordedWanted, type Denial, type Grant, type Request } from './entry.js';
 import { Holding, realPath, SOURCE, type HoldingParts, type Widening } from './holding.js';
 import { asCliError, placed, refuseHeld, risksOf, ruled } from './ruling.js';
+import { actsFor, IN_VIEW, unreached, type Extent } from './extent.js';
 import { Deadline, type Scope } from './scope.js';
 import { isUnder, namesSame } from './cover.js';
 import { wantedText, type Wanted } from './wanted.js';
@@ -67,6 +68,9 @@ export class GrantBook {
     return this.#holding.living.some(({ scope }) => scope === 'call');
   }
 
+  /** How far they come; with a mount view, until the session runs. */
+  extent: Extent = IN_VIEW;
+
   /** What makes grants of paths and sockets hold, as soon as the session runs. */
   attach(widening: Widening): void {
     this.#holding.widening = widening;
@@ -101,6 +105,7 @@ export class GrantBook {
           native: [],
           calls: new Set(),
           uses: place.right === 'net' || place.right === 'write' ? 0 : null,
+          reaches: actsFor(place, this.extent) ?? null,
           request,
           ended: undefined,
         };
@@ -248,6 +253,14 @@ export class GrantBook {
         'this session cannot be given paths or sockets any more: it has no supervisor that would',
         'Say --allow at the start: nd7 run --allow …',
         'no-widening',
+      );
+    const useless = unreached(place, this.extent);
+    if (useless !== undefined)
+      throw new CliError(
+        1,
+        `${safeLine(wantedText(place))} would do nothing: ${useless}`,
+        'Say --allow at the start (nd7 run --allow …), or run with "patterns": "strict", where everything that is read is asked about.',
+        'no-reach',
       );
     return { place, id, number, lifts, risks: risksOf(this.ruleset, candidate, id, place, this.parts.facts) };
   }

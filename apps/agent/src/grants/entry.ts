@@ -24,6 +24,8 @@ export interface Grant extends Made {
   calls: Set<string>;
   /** How often it was what decided; null where nobody counts. */
   uses: number | null;
+  /** Whom alone it reaches; null: everything inside. */
+  reaches: string | null;
   /** The request that it answers. */
   request: string | null;
 }
@@ -54,13 +56,14 @@ export interface GrantRow {
   made: string;
   expires: string | null;
   uses: number | null;
+  reaches: string | null;
   request: string | null;
   state: 'living' | 'ended';
   ended: string | null;
   reason: string | null;
 }
 
-export type DenialRow = Omit<GrantRow, 'for' | 'expires' | 'uses' | 'request' | 'raw'>;
+export type DenialRow = Omit<GrantRow, 'for' | 'expires' | 'uses' | 'reaches' | 'request' | 'raw'>;
 
 export interface RequestRow {
   id: string;
@@ -77,7 +80,7 @@ export interface RequestRow {
   type: string;
 }
 
-export function grantRow({ id, wanted, scope, by, made, deadline, uses, request, ended }: Grant): GrantRow {
+export function grantRow({ id, wanted, scope, by, made, deadline, uses, reaches, request, ended }: Grant): GrantRow {
   return {
     id,
     ...wanted,
@@ -86,6 +89,7 @@ export function grantRow({ id, wanted, scope, by, made, deadline, uses, request,
     made: made.toISOString(),
     expires: deadline?.at.toISOString() ?? null,
     uses,
+    reaches,
     request,
     ...endOf(ended),
   };

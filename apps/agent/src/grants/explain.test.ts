@@ -17,7 +17,10 @@ const refusedHost = (host: string): EgressDecision => ({
 describe('what the model is told of refusals', () => {
   it('names the rule, who refused, what is open, and how to ask; each once', () => {
     const test = new TestBook();
-    const refusals = new Refusals(() => test.book.ruleset);
+    const refusals = new Refusals(
+      () => test.book.ruleset,
+      () => test.book.extent,
+    );
     for (let i = 0; i < 3; i++) refusals.host(refusedHost('a.test'));
     const leaf = test.book.ruleset.leaves.find(({ pattern }) => pattern === '.vscode');
     refusals.name(test.at('p/.vscode'), 'mkdir', leaf?.source ?? null);
@@ -42,7 +45,10 @@ describe('what the model is told of refusals', () => {
 
   it('is short, and holds no control character of what was named', () => {
     const test = new TestBook();
-    const refusals = new Refusals(() => test.book.ruleset);
+    const refusals = new Refusals(
+      () => test.book.ruleset,
+      () => test.book.extent,
+    );
     for (let i = 0; i < 500; i++) refusals.name(test.at(`out/\u001b[2J${'x'.repeat(3_000)}${i}`), 'open', null);
     const text = refusals.take() ?? '';
     expect(text.length).toBeLessThanOrEqual(1_901);
@@ -51,7 +57,10 @@ describe('what the model is told of refusals', () => {
 
   it('says of a program that lies where none is run where it would be, and nothing of asking: nobody grants that', () => {
     const test = new TestBook();
-    const refusals = new Refusals(() => test.book.ruleset);
+    const refusals = new Refusals(
+      () => test.book.ruleset,
+      () => test.book.extent,
+    );
     for (let i = 0; i < 2; i++) refusals.output('sh: 1: /private/tmp/tool: Permission denied');
     expect(refusals.take()).toMatch(
       new RegExp(
@@ -64,7 +73,10 @@ describe('what the model is told of refusals', () => {
 
   it('brings the answers of a person for which nobody waited', () => {
     const test = new TestBook();
-    const refusals = new Refusals(() => test.book.ruleset);
+    const refusals = new Refusals(
+      () => test.book.ruleset,
+      () => test.book.extent,
+    );
     refusals.decided({
       id: 'r1',
       wanted: net('a.test:443'),
@@ -78,7 +90,10 @@ describe('what the model is told of refusals', () => {
 
   it('says nothing of what the rules allow', async () => {
     const test = new TestBook();
-    const refusals = new Refusals(() => test.book.ruleset);
+    const refusals = new Refusals(
+      () => test.book.ruleset,
+      () => test.book.extent,
+    );
     await test.book.allow([file('write', test.at('out'), true), net('a.test:443')], 'session', ADA);
     refusals.output(`touch: ${test.at('out/x')}: Read-only file system`);
     expect(refusals.take()).toBeUndefined();

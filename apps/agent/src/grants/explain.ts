@@ -4,10 +4,9 @@ import { why, type Answer, type Ruleset, type Source } from '@nd7/policy';
 import type { EgressDecision } from '@nd7/egress';
 import { safeLine } from '../show/safe.js';
 import type { Request } from './entry.js';
+import { actsFor, unreached, type Extent } from './extent.js';
 import { questionFor, shellWord, wantedText, type Wanted } from './wanted.js';
 
-/** Where the program that asks lies inside. */
-export const ASK = '/run/nd7/nd7';
 /** A client cuts more than some thousand characters away. */
 const MOST_TEXT = 1_900;
 const MOST_TOLD = 5;
@@ -15,14 +14,26 @@ const MOST_TOLD = 5;
 const MOST_KNOWN = 2_000;
 
 /** The rule, the nearest way that is open, and how to ask, where that can be granted: behind the outcome of `why`. */
-export function explainLines({ outcome, source, instead }: Answer, wanted?: Wanted): string[] {
+export function explainLines(
+  { outcome, source, instead }: Answer,
+  wanted: Wanted | undefined,
+  extent: Extent,
+): string[] {
   if (outcome !== 'denied') return source === null ? [] : [`rule: ${ruleOf(source)}`];
   const open = instead.filter(({ kind }) => kind === 'use').map(({ text }) => text);
   return [
     ...(source === null ? [] : [`rule: ${ruleOf(source)}`]),
     ...(open.length === 0 ? [] : [`instead: ${open.slice(0, 2).join('; ')}`]),
-    ...(wanted === undefined ? [] : [`to ask the person: ${ASK} ask ${wantedText(wanted)} --reason '…'`]),
+    ...(wanted === undefined ? [] : [askLine(wanted, extent)]),
   ];
+}
+
+function askLine(wanted: Wanted, extent: Extent): string {
+  const useless = unreached(wanted, extent);
+  if (useless !== undefined) return `no grant would help while this session lives: ${useless}`;
+  const acts = actsFor(wanted, extent);
+  const ask = `${extent.ask} ask ${wantedText(wanted)} --reason '…'`;
+  return acts === undefined ? `to ask the person: ${ask}` : `to ask the person (it then reaches ${acts}): ${ask}`;
 }
 
 function ruleOf({ layer, policy, text }: Source): string {
@@ -46,8 +57,11 @@ export class Refusals {
   #decided: string[] = [];
   #more = 0;
 
-  /** `rules`: those of the moment. */
-  constructor(private readonly rules: () => Ruleset) {}
+  /** `rules` and `extent`: those of the moment. */
+  constructor(
+    private readonly rules: () => Ruleset,
+    private readonly extent: () => Extent,
+  ) {}
 
   /** What a person has said to a request for whose answer nobody waits. */
   decided({ id, wanted, state }: Request): void {
@@ -80,7 +94,7 @@ export class Refusals {
       const wanted = rights
         .map((right): Wanted => ({ right, what: path, below: false, raw: false }))
         .find((one) => this.#why(one)?.outcome === 'denied');
-      if (wanted !== undefined) this.#add(`the mount view refuses to ${wanted.right} ${path}`, wanted);
+      if (wanted !== undefined) this.#add(`${this.extent().refuser} refuses to ${wanted.right} ${path}`, wanted);
       else this.#program(path);
     }
   }
@@ -95,11 +109,11 @@ export class Refusals {
     const lines = told
       .slice(0, MOST_TOLD)
       .map(({ text, wanted, answer }) =>
-        [`- ${text}`, ...(answer === undefined ? [] : explainLines(answer, wanted))]
+        [`- ${text}`, ...(answer === undefined ? [] : explainLines(answer, wanted, this.extent()))]
           .map((line) => safeLine(line))
           .join('\n  '),
       );
-    const rest = more > 0 ? [`and ${more} more: ${ASK} why ${shellWord('PATH')}`] : [];
+    const rest = more > 0 ? [`and ${more} more: ${this.extent().ask} why ${shellWord('PATH')}`] : [];
     return cut([...decided, ...(told.length === 0 ? [] : [HEAD, ...lines, ...rest])].join('\n'));
   }
 

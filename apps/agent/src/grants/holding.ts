@@ -86,13 +86,14 @@ export class Holding {
 
   /** Writes the grant down and makes it hold. Throws `CliError` where that fails: it has ended then, and nothing was widened. */
   async make(grant: Grant, number: number): Promise<void> {
-    const { id, wanted, scope, by, deadline, request } = grant;
+    const { id, wanted, scope, by, deadline, reaches, request } = grant;
     const data = {
       id,
       verdict: 'allow',
       ...recordedWanted(wanted),
       for: scopeText(scope),
       expires: deadline?.at.toISOString() ?? null,
+      ...(reaches === null ? {} : { reaches }),
       ...(request === null ? {} : { request }),
       by,
     };

@@ -17,6 +17,7 @@ export function grantLine(io: Io, row: GrantRow | DenialRow): string {
             ? `for ${row.for === 'call' ? 'one call' : 'the session'}`
             : `until ${clock(row.expires)}`,
           ...(row.uses === null ? [] : [`used ${row.uses} time${row.uses === 1 ? '' : 's'}`]),
+          ...(row.reaches === null ? [] : [`reaches ${row.reaches}`]),
           ...(row.request === null ? [] : [`for ${row.request}`]),
         ]
       : ['for the session'];

@@ -3,7 +3,7 @@ import type { Front, ObservedEvent } from '@nd7/confine';
 import { readHook } from '@nd7/hooks';
 import type { Peer } from '@nd7/kernel';
 import type { EgressDecision } from '@nd7/egress';
-import type { CompileInput, NetworkRules, Ruleset, Source } from '@nd7/policy';
+import { why, type CompileInput, type NetworkRules, type Ruleset, type Source } from '@nd7/policy';
 import { factsOf } from '../policy/facts.js';
 import type { Answer, Request as Frame } from '../recorder/frames.js';
 import type { Reach } from '../confine/reach.js';
@@ -15,6 +15,8 @@ import type { Widening } from './holding.js';
 import { Control, type Living } from './control.js';
 import type { Grant, Request } from './entry.js';
 import { Refusals, speaksOfRefusal } from './explain.js';
+import type { Extent } from './extent.js';
+import { questionFor } from './wanted.js';
 
 export interface SessionGrantsParts {
   policies: CompileInput;
@@ -39,6 +41,7 @@ export class SessionGrants {
   readonly #refusals: Refusals;
   readonly #isAttached: boolean;
   readonly #record: RunRecord;
+  readonly #started: Ruleset;
   #recheck: () => number = () => 0;
   #control: Control | undefined;
   /** Calls of the agent that have begun and not ended. */
@@ -63,7 +66,11 @@ export class SessionGrants {
       seesCalls: living.agent !== null,
       facts,
     });
-    this.#refusals = new Refusals(() => this.#book.ruleset);
+    this.#refusals = new Refusals(
+      () => this.#book.ruleset,
+      () => this.#book.extent,
+    );
+    this.#started = ruleset;
     this.#book.onEnded = () => this.#refusals.forget();
     this.#asks = new Asks({
       policies,
@@ -99,9 +106,19 @@ export class SessionGrants {
     this.#recheck = () => way.recheck();
   }
 
-  /** The session is about to run: its first process, and what widens it. */
-  admit(pid: number | undefined, widening: Widening | undefined): void {
+  /** Whether something is granted that programs could not read when the session began. */
+  get readsMore(): boolean {
+    return this.#book.grants.some(({ ended, wanted }) => {
+      if (ended !== undefined || (wanted.right !== 'read' && wanted.right !== 'write')) return false;
+      const question = questionFor({ ...wanted, right: 'read' });
+      return wanted.right === 'read' || (question !== undefined && why(this.#started, question).outcome === 'denied');
+    });
+  }
+
+  /** The session is about to run: its first process, what widens it, and how far that comes. */
+  admit(pid: number | undefined, widening: Widening | undefined, extent: Extent): void {
     this.#control?.admit(pid);
+    this.#book.extent = extent;
     if (widening !== undefined) this.#book.attach(this.#noting(widening));
   }
 

@@ -90,7 +90,7 @@ export function buildBare(input: BareInput): BareBuilt {
     const real = resolvePath(path)?.path;
     if (real !== undefined && statSync(real).isSocket()) view.push({ kind: 'writable', path: real });
   }
-  const asked = view.flatMap((one) => (one.kind === 'cover' ? [one.path] : []));
+  const asked = view.flatMap((one) => (one.kind === 'cover' && one.closed !== true ? [one.path] : []));
   const masked = new Set(found.masked.map((path) => resolvePath(path)?.path));
   return {
     view,
@@ -144,8 +144,10 @@ class Rules {
     const place = this.places.at(path);
     if (place === undefined) return;
     if (place.state === 'writable') this.#writable(path, place.exec);
-    else if (place.state === 'hidden') for (const one of this.#next(path)) this.#place(one);
-    else if (place.state === 'shown') this.#shown(path, place.exec);
+    else if (place.state === 'hidden') {
+      this.view.push({ kind: 'cover', path, closed: true });
+      for (const one of this.#next(path)) this.#place(one);
+    } else if (place.state === 'shown') this.#shown(path, place.exec);
     else if (place.state === 'pinned') {
       const above = this.places.inherited(path);
       if (above.state === 'writable') this.view.push({ kind: 'writable', path });
@@ -182,9 +184,13 @@ class Rules {
     const above = this.places.inherited(path.slice(0, path.lastIndexOf('/')));
     if (place === undefined || (place.state === above.state && place.exec === above.exec)) return;
     if (place.state === 'hidden') this.view.push({ kind: 'cover', path });
-    else if (place.state === 'shown') this.view.push({ kind: 'show', path, source: path });
-    else if (place.state === 'pinned') this.view.push({ kind: 'writable', path });
-    else if (above.state !== 'writable') {
+    else if (place.state === 'shown') {
+      const { readFile, readDir, execute } = RIGHTS;
+      this.view.push({ kind: 'show', path, source: path });
+      if (place.exec && !above.exec) this.rules.push({ path, rights: readFile | readDir | execute });
+    } else if (place.state === 'pinned') this.view.push({ kind: 'writable', path });
+    // What may be run in a folder in which nothing may: a project in the temporary folder.
+    else if (above.state !== 'writable' || place.exec) {
       const { all, makeChar, makeBlock, execute } = RIGHTS;
       this.rules.push({ path, rights: all & ~(makeChar | makeBlock) & (place.exec ? ~0 : ~execute) });
     }

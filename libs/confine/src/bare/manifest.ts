@@ -1,6 +1,6 @@
 import type { Property, Ruleset } from '@nd7/policy';
 import type { Proof } from '../launch.js';
-import type { ManifestRow, Status } from '../manifest.js';
+import { BROKERED, type ManifestRow, type Status } from '../manifest.js';
 import type { BareBuilt } from './build.js';
 
 interface Promised {
@@ -125,15 +125,17 @@ const NEEDS: readonly { abi: number; property: Property; promised: Promised }[] 
   },
 ];
 
-/** The manifest of a session in tier T2, in the order of the properties, with the version of Landlock that is used. */
+/** The manifest of a session in tier T2, in the order of the properties, with the version of Landlock that is used. `isBrokered`: an agent's commands are run by the broker. */
 export function bareManifest(
   ruleset: Ruleset,
   built: BareBuilt,
   proofs: readonly Proof[],
   landlock: number,
+  isBrokered = false,
 ): ManifestRow[] {
   return (Object.keys(FULL) as Property[]).map((property) => {
-    const promised = narrowed(property, ruleset, built, landlock);
+    const promised =
+      property === 'observe.exec' && isBrokered ? BROKERED : narrowed(property, ruleset, built, landlock);
     return {
       property,
       status: promised.status,
