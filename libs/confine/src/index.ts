@@ -7,7 +7,7 @@
  *
  * Called by `nd7 run` and `nd7 doctor`. Linux only; `native/launch` does the work.
  */
-export { prepare, PrepareError, type Prepared, type SessionInput } from './session.js';
+export { layOut, prepare, PrepareError, type Prepared, type SessionInput } from './session.js';
 export { bareManifest } from './bare/manifest.js';
 export { aloneManifest, NOT_OF_T3 } from './alone/manifest.js';
 export { compareLeaves, recordLeaves, type LeafChange, type LeafRecord, type LeafState } from './alone/leaves.js';

@@ -270,8 +270,8 @@ function sweep(nd7Home: string): void {
   }
 }
 
-/** Returns the folders that were not there before, each after the one that it lies in. */
-function layOut(ruleset: Ruleset, searched: string): string[] {
+/** Makes the folders and files that a ruleset wants to be there. Returns the folders that were not there before, each after the one that it lies in. */
+export function layOut(ruleset: Ruleset, searched: string): string[] {
   const made: string[] = [];
   for (const { path, ifPrograms } of ruleset.makeFolders)
     if (ifPrograms === null || ifPrograms.some((name) => isProgram(name, searched))) {

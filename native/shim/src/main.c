@@ -60,6 +60,7 @@ static int usage(void) {
 
 int main(int argc, char **argv) {
   if (is_ask(argv[0])) return ask(argc, argv);
+  if (is_box(argv[0])) return box_main(argc, argv);
   if (argc > 0 && is_shell(argv[0])) return exec_main(argc, argv);
   sigset_t wait;
   sigemptyset(&wait);

@@ -78,6 +78,12 @@ enum exchanged ask_recorder(const struct request *request, const struct conf *co
 /* Connects to the door of a session that may make no unix sockets: ND7_SOCKET is then `tcp:PORT`, on the loopback. -1 with errno; ENOENT where there is none. */
 int door_connect(void);
 
+/* --- box.c --------------------------------------------------------------------------------------------------- */
+
+/* Whether the program was called as the first in a box. */
+bool is_box(const char *called);
+int box_main(int argc, char **argv);
+
 /* --- ask.c --------------------------------------------------------------------------------------------------- */
 
 /* Whether the program was called as what asks inside a session. */

@@ -6,6 +6,8 @@ import { CliError, type Io } from '../cli/io.js';
 import type { Attachment } from '../confine/attach.js';
 import type { AgentName, FoundAgent } from '../confine/attach-agent.js';
 import type { Boundary } from '../confine/boundary.js';
+import type { Box } from '../confine/run-in-box.js';
+import type { RunRequest } from '../confine/session-request.js';
 import { userSettingsFolder } from '../recorder/settings-paths.js';
 import { safeLine } from '../show/safe.js';
 
@@ -14,6 +16,8 @@ interface RunOptions {
   agent?: string;
   tier: string;
   broker: boolean;
+  in?: string;
+  inArg?: string[];
   verbose?: boolean;
   allow: string[];
   without: string[];
@@ -49,6 +53,15 @@ export function register(program: Command, io: Io): void {
       (property: string, all: string[]) => [...all, property],
       [] as string[],
     )
+    .option(
+      '--in <box>',
+      'a box of another program around it in place of nd7’s own boundary: bwrap. nd7 records and is the way out, and says nothing of what the box holds',
+    )
+    .option(
+      '--in-arg <argument>',
+      'your own view for that box in place of the policy’s, word by word (may be repeated): --in-arg=--bind --in-arg=/ --in-arg=/',
+      (argument: string, all: string[] = []) => [...all, argument],
+    )
     .option('--no-broker', 'let the agent run its commands itself: they are not seen one by one')
     .option('-v, --verbose', 'print the enforcement manifest on stderr before the program starts')
     .addHelpText(
@@ -69,6 +82,7 @@ JSON object on stderr.`,
 
 async function run(command: string[], options: RunOptions, io: Io): Promise<void> {
   const tier = tierOf(options.tier);
+  const box = boxOf(options);
   const [{ runSession }, { endAs }, { summary }, { rulesetFor }, { projectOf }, { grantedSummary }, { notify }] =
     await Promise.all([
       import('../confine/run-session.js'),
@@ -103,9 +117,9 @@ async function run(command: string[], options: RunOptions, io: Io): Promise<void
   });
   const ruleset = options.without.length === 0 ? said : { ...said, required: requiredBut(said, options.without) };
   for (const { kind, text } of notes) if (kind !== 'without-effect') io.err(`nd7: ${safeLine(text)}`);
-  const attachment = found && (await attached(command, found, ruleset, io, options.broker));
+  const attachment = found && (await attached(command, found, ruleset, io, options.broker && box === undefined));
   for (const text of attachment?.notes ?? []) io.err(`nd7: ${safeLine(text)}`);
-  const ended = await runSession({
+  const session: RunRequest = {
     tier,
     ruleset,
     policies,
@@ -126,7 +140,11 @@ async function run(command: string[], options: RunOptions, io: Io): Promise<void
     started: (boundary) => {
       if (options.verbose === true || io.isJson) show(boundary, io);
     },
-  });
+  };
+  const ended =
+    box === undefined
+      ? await runSession(session)
+      : await (await import('../confine/run-in-box.js')).runInBox(session, box);
   if (io.front !== undefined) return io.front.end(ended);
   endAs(ended);
 }
@@ -145,6 +163,24 @@ function requiredBut({ required }: Ruleset, without: readonly string[]): Ruleset
       throw new CliError(2, `the team’s policy requires "${name}"`, 'Nobody at this machine can do without it.');
   }
   return required.filter(({ property }) => !without.includes(property));
+}
+
+/** The box that is asked for. Throws `CliError` for one that nd7 does not know, and for arguments without one. */
+function boxOf({ in: kind, inArg, tier }: RunOptions): Box | undefined {
+  if (kind === undefined && inArg === undefined) return undefined;
+  if (kind !== 'bwrap')
+    throw new CliError(
+      2,
+      kind === undefined ? '--in-arg needs a box' : `there is no box "${kind}" here`,
+      'Say --in bwrap.',
+    );
+  if (tier !== 'auto')
+    throw new CliError(
+      2,
+      '--tier says how nd7 confines, and in a box of another program it does not',
+      'Say one of the two.',
+    );
+  return { kind, args: inArg };
 }
 
 /** Throws `CliError` for what is no tier here. */

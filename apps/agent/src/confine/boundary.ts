@@ -4,7 +4,7 @@ import { CliError } from '../cli/io.js';
 
 /** What holds while a session runs. */
 export interface Boundary {
-  tier: PlanTier | 'seatbelt';
+  tier: PlanTier | 'seatbelt' | 'bwrap';
   /** Landlock's ABI; 0 where there is none. */
   landlock: number;
   rows: ManifestRow[];

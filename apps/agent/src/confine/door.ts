@@ -43,6 +43,8 @@ const META = /^(agent|took|cwd|pid|ppid|env\..+)$/;
 
 /** The shim under this name asks instead of recording. */
 const ASK = 'nd7';
+/** And under this one comes first in a box. */
+const BOX = 'nd7-box';
 
 /** Lays the program that asks beside the door's socket: the shim itself under another name, where the file system lets it. */
 function layAsk(shim: string, path: string): void {
@@ -109,6 +111,13 @@ export class Door {
       folder.release();
       throw error;
     }
+  }
+
+  /** Lays the program that comes first in a box of somebody else’s, which leads its loopback to sockets in this folder; undefined where there is no shim. */
+  layBox(): string | undefined {
+    if (this.shim === undefined) return undefined;
+    layAsk(this.shim, join(this.source, BOX));
+    return `${DOOR}/${BOX}`;
   }
 
   /** Folder of the session’s control socket, which is never shown inside. */

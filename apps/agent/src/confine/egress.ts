@@ -52,6 +52,8 @@ export interface WayOutInput {
    * reached without one, and programs that know of no proxy are not.
    */
   own?: readonly number[] | undefined;
+  /** With `own`: granted ports are not reached without it, since the session has a loopback of its own that somebody else has made. */
+  servesLoopback?: boolean;
   /** Replaced where a test stands in for the internet. */
   internet?: Pick<EgressOptions, 'resolve' | 'at' | 'tls'>;
 }
@@ -79,6 +81,7 @@ export function wayOut(input: WayOutInput): WayOut {
     .flatMap(({ from, to }) => Array.from({ length: Math.min(to - from + 1, MAX_LISTENERS) }, (_, i) => from + i))
     .filter((port, i, ports) => ports.indexOf(port) === i && !taken.includes(port))
     .slice(0, MAX_LOOPBACK);
+  const servesLoopback = own === undefined || input.servesLoopback === true;
   const relay = own === undefined ? findRelay() : undefined;
   const egress = new Egress({ rules, record, relay, ...(input.lost && { lost: input.lost }), ...input.internet });
   const roots = terminated(egress, input);
@@ -87,11 +90,11 @@ export function wayOut(input: WayOutInput): WayOut {
     ...endpoints.map(({ credential, port }) =>
       onLoopback(port, (listener) => egress.serveEndpoint(listener, credential, () => secretOf(credential, input))),
     ),
-    ...(own === undefined ? loopback : []).map((port) =>
+    ...(servesLoopback ? loopback : []).map((port) =>
       onLoopback(port, (listener) => egress.serveLoopback(listener, port)),
     ),
   ];
-  const direct = (own === undefined ? [] : loopback).map((port): Listener => ({
+  const direct = (servesLoopback ? [] : loopback).map((port): Listener => ({
     kind: 'stream',
     address: '127.0.0.1',
     port,

@@ -20,7 +20,7 @@ export type Late = LeafChange & {
 };
 
 /** Compares protected names with what they held before the start, records what differs, and answers what a person has to be told. Throws what recording throws. */
-export async function tellLate(ruleset: Ruleset, before: LeafRecord, note: Note): Promise<string[]> {
+export async function tellLate(ruleset: Ruleset, before: LeafRecord, note: Note, by = 'tier T3'): Promise<string[]> {
   const after = recordLeaves(ruleset);
   const all = compareLeaves(before, after).map((change) => judged(ruleset, change));
   const count = (verdict: Late['verdict']): number => all.filter((one) => one.verdict === verdict).length;
@@ -33,7 +33,7 @@ export async function tellLate(ruleset: Ruleset, before: LeafRecord, note: Note)
   };
   await note('file.compared', compared, 'the comparison of protected names', SOURCE);
   for (const one of all.slice(0, MOST_ENTRIES)) await note('file.late', entry(one), 'a protected name', SOURCE);
-  return told(all, compared.not_looked_at);
+  return told(all, compared.not_looked_at, by);
 }
 
 function judged(ruleset: Ruleset, change: LeafChange): Late {
@@ -53,7 +53,7 @@ function entry({ path, leaf, was, is, verdict, change, keys }: Late): Record<str
 }
 
 /** For the person: never left out, since what stands there may run as soon as somebody works in the folder. */
-function told(all: readonly Late[], unseen: number): string[] {
+function told(all: readonly Late[], unseen: number, by: string): string[] {
   const late = all.filter(({ verdict }) => verdict === 'late');
   const lines = late.slice(0, MOST_TOLD).map(({ path, change, leaf, keys }) => {
     const held = keys === undefined || keys.held.length === 0 ? '' : ` (${keys.held.slice(0, 5).join(', ')})`;
@@ -64,7 +64,7 @@ function told(all: readonly Late[], unseen: number): string[] {
     ...(late.length === 0
       ? []
       : [
-          `the session changed ${late.length} protected name${late.length === 1 ? '' : 's'}, which tier T3 cannot refuse. What stands there may run outside later: look at it before you work here`,
+          `the session changed ${late.length} protected name${late.length === 1 ? '' : 's'}, which ${by} does not refuse. What stands there may run outside later: look at it before you work here`,
           ...lines,
         ]),
     ...(more > 0 ? [`  and ${more} more: nd7 show`] : []),
