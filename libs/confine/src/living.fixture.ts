@@ -1,9 +1,11 @@
 // A session that goes on while it is widened and narrowed: a shell inside that is told one line after the other.
+import { chownSync } from 'node:fs';
+import { dirname } from 'node:path';
 import type { Duplex } from 'node:stream';
 import { GrantError } from './grant.js';
 import type { Launched } from './launch.js';
 import type { Plan } from './plan.js';
-import type { Machine } from './session.fixture.js';
+import { buildLaunchers, Machine, USERS } from './session.fixture.js';
 
 export class Living {
   #said = '';
@@ -94,4 +96,45 @@ export function furnish(machine: Machine): void {
   machine.protect('.envrc');
   machine.protect('hooks', { at: 'git-dir' });
   machine.mask('**/.env*', { under: [machine.project, machine.home], exceptTracked: false });
+}
+
+/** What a test of a living session stands on: a furnished machine, and the session that the test starts on it. */
+export class Rig {
+  machine!: Machine;
+  living!: Living;
+
+  constructor(
+    readonly user: (typeof USERS)[number][1],
+    readonly tier: 'T1' | 'T2',
+  ) {}
+
+  /** A file below the home that is made after the start. */
+  late(name: string, content = 'late\n'): string {
+    const path = this.machine.file(name, content);
+    for (let at = path; at !== this.machine.home; at = dirname(at))
+      if (this.user !== undefined) chownSync(at, this.user.uid, this.user.gid);
+    return path;
+  }
+}
+
+/** The same tests for each user and tier, each with a machine of its own; the session that a test has started ends with it. */
+export function describeLiving(tests: (rig: Rig) => void): void {
+  beforeAll(buildLaunchers, 120_000);
+  for (const [who, user] of USERS)
+    for (const tier of ['T1', 'T2'] as const)
+      describe(`a living session of ${who} in tier ${tier}`, () => {
+        const rig = new Rig(user, tier);
+        beforeEach(() => {
+          rig.machine = new Machine(user);
+          rig.machine.tier = tier;
+          // Without mounts what is read is asked about: in strict sessions everything is.
+          rig.machine.patterns = tier === 'T1' ? 'names' : 'strict';
+          furnish(rig.machine);
+        });
+        afterEach(async () => {
+          await rig.living.end();
+          rig.machine.close();
+        });
+        tests(rig);
+      });
 }
