@@ -1,7 +1,10 @@
 // What nd7 runs outside while a session lives is nothing that a session has made.
+import { spawn, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
 import {
   appendFileSync,
   chmodSync,
+  copyFileSync,
   existsSync,
   linkSync,
   mkdirSync,
@@ -9,6 +12,7 @@ import {
   symlinkSync,
   writeFileSync,
 } from 'node:fs';
+import { open as openFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { TestBook, removeMade } from '../grants/book.fixture.js';
 import { removeThrowAways } from '../testing/recorder.fixture.js';
@@ -202,6 +206,29 @@ const withNode = (ruleset: Rules, path: string): Rules => {
 };
 
 const onLinux = process.platform === 'linux' ? it : it.skip;
+
+onLinux(
+  'what a session was let write stays known where it ended while one began beside it and a third one looked',
+  async () => {
+    const { home, book } = place();
+    const folder = join(home, '.nd7/run/writes');
+    const open = (name: string): Reach => Reach.open(join(home, '.nd7'), name, book.ruleset);
+    const ends = open('ends');
+    // The first that is looked at: it is waited for until somebody writes.
+    spawnSync('mkfifo', [join(folder, 'a-slow')]);
+    const script = `const { Reach } = await import(${JSON.stringify(join(import.meta.dirname, '../../dist/confine/reach.js'))});
+    Reach.open(${JSON.stringify(join(home, '.nd7'))}, 'looks', { files: [] });`;
+    const third = spawn(process.execPath, ['--input-type=module', '-e', script], { stdio: 'inherit' });
+    const over = once(third, 'exit');
+    // Opens when the other one reads.
+    const slow = await openFile(join(folder, 'a-slow'), 'w');
+    copyFileSync(join(folder, 'ends'), join(folder, 'begins'));
+    ends.close();
+    await slow.close();
+    expect(await over).toEqual([0, null]);
+    expect(readdirSync(folder)).toContain('ends');
+  },
+);
 
 onLinux.each(['tool', './tool', 'PROJECT/tool'])(
   'a credential’s command (%s) that a session has made is not run outside',

@@ -60,7 +60,7 @@ export class Reach {
     const folder = join(nd7Home, 'run', 'writes');
     const before = filesIn(folder);
     if (before === undefined) mkdirSync(folder, { recursive: true, mode: 0o700 });
-    else forget(before);
+    else forget(before, folder);
     const reach = new Reach(ruleset, folder);
     const told: Told = {
       pid: process.pid,
@@ -172,9 +172,11 @@ function linkAt(path: string): string | undefined {
   }
 }
 
-/** Takes the files of sessions away that are over, where no other lives that they lived beside. */
-function forget(files: readonly string[]): void {
-  if (files.every((file) => isOver(file))) for (const file of files) rmSync(file, { force: true });
+/** Takes the files of sessions away that are over, where no other lives that they lived beside: one that has come meanwhile may have. */
+function forget(files: readonly string[], folder: string): void {
+  if (!files.every((file) => isOver(file))) return;
+  const now = filesIn(folder) ?? [];
+  if (now.every((file) => files.includes(file))) for (const file of files) rmSync(file, { force: true });
 }
 
 function isOver(file: string): boolean {
