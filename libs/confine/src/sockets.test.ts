@@ -1,5 +1,6 @@
 // Which unix sockets a session in T1 connects to: its own and granted ones, whenever others are bound; and that connections are otherwise what they are outside.
-import { createServer, type Server } from 'node:net';
+import { createSocket } from 'node:dgram';
+import { createConnection, createServer, type AddressInfo, type Server } from 'node:net';
 import { chmodSync, chownSync, existsSync, mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { buildLaunchers, Machine, until, USERS } from './session.fixture.js';
@@ -141,6 +142,91 @@ print(sorted(heard))`),
     expect(said).not.toContain('host');
     expect(said).toContain("'inside'");
   }, 60_000);
+
+  it('binds no protected name while threads exchange the address, or processes the folder that it goes through', async () => {
+    machine.protect('.envrc');
+    mkdirSync(join(machine.project, 'free'));
+    mkdirSync(join(machine.project, 'kept'));
+    machine.protect('*', { under: [join(machine.project, 'kept')] });
+    const { stdout, stderr } = await machine.run(
+      script(`
+import ctypes
+libc = ctypes.CDLL(None, use_errno=True)
+names = [struct.pack('H108s', 1, b'\\0abstract'), struct.pack('H108s', 1, b'.envrc')]
+buffer = ctypes.create_string_buffer(names[0])
+over = False
+def exchange():
+  n = 0
+  while not over:
+    ctypes.memmove(buffer, names[n % 2], 110)
+    n += 1
+threading.Thread(target=exchange, daemon=True).start()
+for i in range(3000):
+  s = socket.socket(socket.AF_UNIX)
+  libc.bind(s.fileno(), buffer, 110)
+  s.close()
+over = True
+print(os.path.lexists('.envrc'))
+other = os.fork()
+if other == 0:
+  while True:
+    os.chdir('free'); os.chdir('../kept'); os.chdir('..')
+    if os.getppid() == 1: os._exit(0)
+for i in range(3000):
+  s = socket.socket(socket.AF_UNIX)
+  try: s.bind('/proc/%d/cwd/s%d' % (other, i))
+  except OSError: pass
+  s.close()
+os.kill(other, 9)
+print(os.listdir('kept'))`),
+    );
+    expect(stderr).toBe('');
+    expect(stdout).toBe('False\n[]\n');
+  }, 60_000);
+
+  it('connects nowhere by a socket that came in from outside, and is given none of datagrams', async () => {
+    const host = createServer((socket) => socket.on('error', () => undefined).end('host'));
+    await new Promise<void>((done) => host.listen(0, '127.0.0.1', done));
+    servers.push(host);
+    const { port } = host.address() as AddressInfo;
+    const client = createConnection({ port, host: '127.0.0.1' });
+    await new Promise((done) => client.once('connect', done));
+    const fd = (client as unknown as { _handle: { fd: number } })._handle.fd;
+    const run = async (stdin: number): Promise<string> => {
+      const session = machine.start(
+        [
+          '/bin/sh',
+          '-c',
+          script(`
+import ctypes
+libc = ctypes.CDLL(None, use_errno=True)
+print(libc.connect(0, bytes(16), 16), ctypes.get_errno())
+s = socket.socket(fileno=os.dup(0))
+try:
+  s.connect(('127.0.0.1', ${port})); print(s.recv(10))
+except OSError as e: print(errno.errorcode[e.errno])`),
+        ],
+        {},
+        { stdio: [stdin, 'pipe', 'pipe'] },
+      );
+      let said = '';
+      session.process.stdout?.on('data', (bytes: Buffer) => (said += bytes.toString()));
+      session.process.stderr?.on('data', (bytes: Buffer) => (said += bytes.toString()));
+      const { failure } = await session.ended;
+      session.prepared.clean();
+      return said + JSON.stringify(failure ?? '');
+    };
+    const said = await run(fd);
+    client.destroy();
+    expect(said).toBe('-1 13\nEACCES\n""');
+    const datagrams = createSocket('udp4');
+    await new Promise<void>((done) => datagrams.bind(0, '127.0.0.1', done));
+    const number = (datagrams as unknown as { [key: symbol]: { handle: { fd: number } } })[
+      Object.getOwnPropertySymbols(datagrams).find((one) => one.description === 'state symbol') as symbol
+    ]?.handle.fd;
+    expect(await run(number ?? -1)).toContain('datagram socket');
+    datagrams.close();
+  });
 
   it('connects to its own sockets, where they are bound, linked and moved to, and asks them who they are', async () => {
     machine.protect('.envrc');

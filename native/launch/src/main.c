@@ -42,14 +42,19 @@ static unsigned char *read_plan(int fd, size_t *length) {
   return bytes;
 }
 
-/* A folder that is handed over is a way past the view: from it every path outside can be named. */
-static void refuse_folders(void) {
+/* A folder that is handed over is a way past the view: from it every path outside can be named. A datagram socket is one past the network: from it whoever is outside
+ * can be written to. */
+static void refuse_streams(void) {
   struct stat s;
-  for (int fd = 0; fd < 3; fd++)
-    if (fstat(fd, &s) == 0 && S_ISDIR(s.st_mode)) {
-      errno = 0;
-      fail("streams", "one of the three standard streams is a folder");
-    }
+  int type = 0;
+  for (int fd = 0; fd < 3; fd++) {
+    socklen_t length = sizeof type;
+    if (fstat(fd, &s) != 0) continue;
+    errno = 0;
+    if (S_ISDIR(s.st_mode)) fail("streams", "one of the three standard streams is a folder");
+    if (S_ISSOCK(s.st_mode) && getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &length) == 0 && (type == SOCK_DGRAM || type == SOCK_RAW))
+      fail("streams", "one of the three standard streams is a datagram socket");
+  }
 }
 
 /* A channel that Node made, and that nothing which is executed inherits. */
@@ -94,7 +99,7 @@ int main(int argc, char **argv) {
 
   if (plan.broker != NULL && !is_channel(BROKER_CHANNEL)) fail("broker", "there is no channel to its front");
 
-  refuse_folders();
+  refuse_streams();
   /* The first process of the session lives as long as it does: it keeps nothing that the front happened to have open. */
   descriptors_keep((const int[]){fd, has_channel ? PLAN_CHANNEL : -1, is_observed ? OBSERVE_CHANNEL : -1, plan.broker != NULL ? BROKER_CHANNEL : -1}, 4);
 

@@ -2,6 +2,8 @@
 #define _GNU_SOURCE
 #include "observe.h"
 
+#include "kernel.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <stddef.h>
@@ -10,10 +12,12 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/un.h>
 #include <unistd.h>
 
-/* Whether a path, as it stands there and from this thread's working folder, leads to the folder of `place`. */
+/* Whether a path, as it stands there and from this thread's working folder, leads to the folder of `place`, and goes on to: links of the session are changed under
+ * the names' lock only, but where one of /proc leads to (another process's working folder) changes when that process likes. */
 static bool leads_there(const char *path, const struct place *place) {
   char text[sizeof((struct sockaddr_un *)NULL)->sun_path + 3];
   const char *name;
@@ -21,7 +25,11 @@ static bool leads_there(const char *path, const struct place *place) {
   struct stat there, wanted;
   path_split_last(path, &name, &length);
   snprintf(text, sizeof text, "%.*s.", (int)(name - path), path);
-  return stat(text, &there) == 0 && fstat(place->folder, &wanted) == 0 && there.st_dev == wanted.st_dev && there.st_ino == wanted.st_ino;
+  struct k_open_how how = {.flags = O_PATH | O_CLOEXEC, .resolve = K_RESOLVE_NO_MAGICLINKS};
+  const int fd = (int)syscall(NR_OPENAT2, AT_FDCWD, text, &how, sizeof how);
+  const bool leads = fd >= 0 && fstat(fd, &there) == 0 && fstat(place->folder, &wanted) == 0 && there.st_dev == wanted.st_dev && there.st_ino == wanted.st_ino;
+  if (fd >= 0) close(fd);
+  return leads;
 }
 
 /* A socket says by what name it was bound, and programs tell others that name: so it is bound by the caller's own text. What the session changes of the way

@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -70,9 +71,32 @@ static int may_reach(const struct call *call, struct dial *d) {
   return EACCES;
 }
 
+#define SO_NETNS_COOKIE_NUMBER 71
+
+static uint64_t network_of(int fd) {
+  uint64_t cookie = 0;
+  socklen_t length = sizeof cookie;
+  return getsockopt(fd, SOL_SOCKET, SO_NETNS_COOKIE_NUMBER, &cookie, &length) == 0 ? cookie : 0;
+}
+
+/* A socket stays in the network in which it was made: one that came in from outside (a standard stream) would connect there. Kernels before 5.14 do not say. */
+static int session_socket(const struct call *call, int *fd) {
+  static atomic_ullong network;
+  const int error = caller_socket(call, INT(0), fd);
+  if (error != 0) return error;
+  if (domain_of(*fd) < 0) return ENOTSOCK;
+  if (atomic_load(&network) == 0) {
+    const int sample = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (sample < 0) return errno;
+    atomic_store(&network, network_of(sample));
+    close(sample);
+  }
+  return network_of(*fd) == atomic_load(&network) ? 0 : EACCES;
+}
+
 void do_connect(struct call *call) {
   struct dial d = {.object = -1, .fd = -1};
-  int error = caller_socket(call, INT(0), &d.fd);
+  int error = session_socket(call, &d.fd);
   if (error == 0) error = caller_address(call, &d.address, &d.length);
   if (error == 0 && domain_of(d.fd) == AF_UNIX && is_path(&d.address, d.length)) error = may_reach(call, &d);
   if (error != 0) return dial_fail(call, &d, error);
@@ -81,14 +105,13 @@ void do_connect(struct call *call) {
 
 /* --- binding ---------------------------------------------------------------------------------------------------------- */
 
+/* Whatever it is bound to: were the kernel to go on with what is no path, another thread could put a protected one in its place meanwhile. */
 void do_bind(struct call *call) {
   union address address;
   socklen_t length;
-  /* What has no path is in the session's own network. Whatever is bound in another way than here is known to nobody, and not connected to. */
-  if (caller_address(call, &address, &length) != 0 || !is_path(&address, length)) return call_continue(call);
-  int fd = -1, error = caller_socket(call, INT(0), &fd);
-  if (error == 0 && domain_of(fd) != AF_UNIX) error = bind(fd, &address.head, length) == 0 ? 0 : errno;
-  else if (error == 0) error = bind_unix(call, fd, &address.unix_, length);
+  int fd = -1, error = caller_address(call, &address, &length);
+  if (error == 0) error = session_socket(call, &fd);
+  if (error == 0) error = is_path(&address, length) && domain_of(fd) == AF_UNIX ? bind_unix(call, fd, &address.unix_, length) : bind(fd, &address.head, length) == 0 ? 0 : errno;
   if (fd >= 0) close(fd);
   call_fail(call, error);
 }
