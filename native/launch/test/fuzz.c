@@ -117,7 +117,10 @@ static void judge(const struct plan *plan) {
   for (size_t i = 0; i < plan->rule_count; i++) check(plain(plan->rules[i].path) && plan->rules[i].rights != 0, "a rule");
   for (size_t i = 0; i < plan->listener_count; i++) check(plan->listeners[i].port != 0, "a port");
   for (size_t i = 0; i < plan->route_count; i++) check(plan->routes[i].prefix >= 8 && plan->routes[i].prefix <= 32, "a route");
-  check(plan->tier == TIER_SPACES || (plan->tier == TIER_BARE && plan->names != NULL), "a tier without what it rests on");
+  check(plan->tier >= TIER_SPACES && plan->tier <= TIER_ALONE && (plan->tier != TIER_BARE || plan->names != NULL), "a tier without what it rests on");
+  check(plan->tier != TIER_ALONE || (plan->names == NULL && plan->broker == NULL && plan->listener_count == 0), "who could be asked in a tier without a supervisor");
+  check(plan->ports_count == 0 || plan->tier == TIER_ALONE, "ports in a tier that does not tell by them");
+  check(plan->asking == NULL || (plan->tier == TIER_BARE && plan->broker != NULL && (plan->flags & PLAN_READS) == 0), "a filter of commands where there are none");
   check((plan->flags & PLAN_READS) == 0 || plan->tier == TIER_BARE, "reads are asked about elsewhere");
   check(plan->names == NULL || plan->names_length > 0, "an empty table");
   check(plan->broker == NULL || plain(plan->broker), "a folder of the broker");
