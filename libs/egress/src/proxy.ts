@@ -74,7 +74,7 @@ export class Egress {
   readonly #terminated = new Map<string, Terminated>();
   readonly #open = new Set<Socket>();
   /** Connections towards servers, and what was admitted when they were opened. */
-  readonly #upstream = new Map<Socket, Target>();
+  readonly #upstream = new Map<Socket, Open>();
   /** Answers that have been recorded, as text. */
   readonly #recorded = new Set<string>();
   readonly #relayed: Relayed | undefined;
@@ -156,14 +156,14 @@ export class Egress {
   /** Ends the open connections to what the rules of this moment no longer let through; answers how many those were. */
   recheck(): number {
     const rules = this.#options.rules();
-    const lost = [...this.#upstream].filter(([, target]) => !isOpen(rules, target));
+    const lost = [...this.#upstream].filter(([, open]) => !isOpen(rules, open));
     for (const [socket] of lost) socket.destroy();
-    return lost.length + (this.#relayed?.recheck((target) => isOpen(rules, target)) ?? 0);
+    return lost.length + (this.#relayed?.recheck((open) => isOpen(rules, open)) ?? 0);
   }
 
   /** Whether the rules of this moment let something through. */
-  isOpen(target: Target): boolean {
-    return isOpen(this.#options.rules(), target);
+  isOpen(open: Open): boolean {
+    return isOpen(this.#options.rules(), open);
   }
 
   /** Whether TLS for it ends here. */
@@ -251,14 +251,15 @@ export class Egress {
 
   /** Dials what was admitted. Throws Unreachable. */
   async dial({ target, addresses }: Admitted): Promise<Socket> {
-    return this.#opened(await dial(target, addresses, this.#connect, this.patienceMs), target);
+    // What goes over it is read here, whatever the rule lets through.
+    return this.#opened(await dial(target, addresses, this.#connect, this.patienceMs), { target, raw: false });
   }
 
-  #opened(socket: Socket, target: Target): Socket {
+  #opened(socket: Socket, { target, raw }: Open): Socket {
     this.#track(socket);
-    this.#upstream.set(socket, target);
+    this.#upstream.set(socket, { target, raw });
     socket.once('close', () => this.#upstream.delete(socket));
-    if (isOpen(this.#options.rules(), target)) return socket;
+    if (this.isOpen({ target, raw })) return socket;
     // A grant that ended while the other end was reached.
     socket.destroy();
     throw new Unreachable('refused', `${target.host} may not be reached any more`);
@@ -276,7 +277,7 @@ export class Egress {
       return endTls(this, via, client, admitted, terminated);
     }
     const { socket, inflow } = await dialInflow(target, admitted.addresses, this.#connect, this.patienceMs);
-    const upstream = this.#opened(socket, target);
+    const upstream = this.#opened(socket, admitted);
     try {
       if (client.destroyed) throw new Unreachable('refused', 'the program has gone');
       accept();
@@ -350,9 +351,13 @@ export class Egress {
   }
 }
 
-function isOpen(rules: NetworkRules, target: Target): boolean {
+/** What was opened by the rules: where it is raw, one that lets TLS alone through is not enough. */
+type Open = Pick<Admitted, 'target' | 'raw'>;
+
+function isOpen(rules: NetworkRules, { target, raw }: Open): boolean {
   if (loopbackAddresses(target.host) !== undefined) return portRule(rules, 'loopback', target.port) !== undefined;
-  return decideHost(rules, target, target.port).allow;
+  const decision = decideHost(rules, target, target.port);
+  return decision.allow && (decision.raw || !raw);
 }
 
 function seen({ host, port }: Target): { host: string; port: number } {

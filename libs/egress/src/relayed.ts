@@ -119,8 +119,8 @@ export class Relayed implements RelayFront {
   }
 
   /** Ends the links to what is not let through any more; answers how many. */
-  recheck(isOpen: (target: Target) => boolean): number {
-    const lost = [...this.#links].filter(([, { admitted }]) => admitted !== undefined && !isOpen(admitted.target));
+  recheck(isOpen: (open: Admitted) => boolean): number {
+    const lost = [...this.#links].filter(([, { admitted }]) => admitted !== undefined && !isOpen(admitted));
     for (const [id] of lost) this.#relay?.cut(id);
     return lost.length;
   }
@@ -167,7 +167,8 @@ export class Relayed implements RelayFront {
       const admitted = await this.#egress.admit(link.via, target);
       if (this.#links.get(id) !== link) return;
       // A grant that ended while the decision was written.
-      if (!this.#egress.isOpen(target)) throw new Unreachable('refused', `${target.host} may not be reached any more`);
+      if (!this.#egress.isOpen(admitted))
+        throw new Unreachable('refused', `${target.host} may not be reached any more`);
       link.admitted = admitted;
       const places = alternate(admitted.addresses).map((address) => this.#egress.at(address, target.port));
       this.#relay?.dial(id, places, { head: link.head, hello: !admitted.raw });

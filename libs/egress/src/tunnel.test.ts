@@ -36,6 +36,26 @@ describe.each(MOVERS)('where %s moves the bytes', (_name, mover) => {
       expect(net.decisions).toHaveLength(1);
     });
 
+    it.each([
+      ['nothing is let through there any more', []],
+      ['TLS alone is let through there', [rule('git.example.com')]],
+    ])('that may carry anything ends when %s', async (_what, hosts) => {
+      await net.host(
+        'git.example.com',
+        22,
+        createServer((server) => server.pipe(server).on('error', () => undefined)),
+      );
+      net.rules.hosts.push(rule('git.example.com', { raw: true }));
+      const { socket } = await net.tunnel('git.example.com:22');
+      socket.on('error', () => undefined).write('plain');
+      expect(String((await once(socket, 'data'))[0])).toBe('plain');
+      expect(net.egress.recheck()).toBe(0);
+      net.rules = { ...net.rules, hosts };
+      const over = once(socket, 'close');
+      expect(net.egress.recheck()).toBe(1);
+      await over;
+    });
+
     it('whose hello names another host is cut before a byte has gone out', async () => {
       const heard: Buffer[] = [];
       await net.host(
