@@ -4,7 +4,7 @@ import { runInNewContext } from 'node:vm';
 import { blake3Hex } from '@nd7/blake3';
 import fc from 'fast-check';
 import { commandEnvironment } from './command-environment.js';
-import { Commands } from './commands.js';
+import { Commands, type CommandsInput } from './commands.js';
 import { findShell, stubOf } from './shell.js';
 import { SpokenCommands } from './spoken-commands.js';
 
@@ -131,7 +131,12 @@ describe('which announced command a text is', () => {
 describe('who decides about commands', () => {
   const noted: [string, Record<string, unknown>, string][] = [];
   const commands = (
-    note = (kind: string, data: Record<string, unknown>, _what: string, source = ''): Promise<void> => {
+    note: CommandsInput['record']['note'] = (
+      kind: string,
+      data: Record<string, unknown>,
+      _what: string,
+      source = '',
+    ): Promise<void> => {
       noted.push([kind, data, source]);
       return Promise.resolve();
     },
@@ -156,6 +161,18 @@ describe('who decides about commands', () => {
     text: Buffer.from('true'),
   };
   beforeEach(() => noted.splice(0));
+
+  it('has all that it tells on the disk within a moment, also where the session says nothing else', async () => {
+    const how: unknown[] = [];
+    const one = commands((...[, , , , , options]: Parameters<CommandsInput['record']['note']>) => {
+      how.push(options?.sync);
+      return Promise.resolve();
+    });
+    one.admit(process.ppid);
+    await one.asked(asked);
+    one.refused(1, 0, 'no request');
+    expect(how).toEqual(['soon', 'soon']);
+  });
 
   it('refuses whom it does not know: nobody before the session has begun, nobody outside of it', async () => {
     const one = commands();

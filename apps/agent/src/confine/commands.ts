@@ -189,7 +189,7 @@ export class Commands implements CommandFront {
       ...(terminal ? { terminal } : {}),
       ...(leftOut.length > 0 ? { left_out: leftOut } : {}),
     };
-    await this.input.record.note('exec', data, 'that a command begins', SOURCE, undefined, { sync: false });
+    await this.input.record.note('exec', data, 'that a command begins', SOURCE, undefined, { sync: 'soon' });
     return running;
   }
 
@@ -209,7 +209,7 @@ export class Commands implements CommandFront {
   }
 
   #note(source: string, kind: string, data: Record<string, unknown>, what: string): void {
-    this.input.record.note(kind, data, what, source, undefined, { sync: false }).catch(this.input.unrecorded);
+    this.input.record.note(kind, data, what, source, undefined, { sync: 'soon' }).catch(this.input.unrecorded);
   }
 }
 
