@@ -55,11 +55,11 @@ it('makes the view of the policy, shows the door in it and shares no network', (
   // What is nd7's lies over all that the policy says.
   expect(text).toMatch(
     new RegExp(
-      `--tmpfs ${nd7Home} --tmpfs /run --ro-bind /door /run/nd7 --unshare-net --unshare-pid --unshare-ipc --die-with-parent --chdir ${project} -- true$`,
+      `--tmpfs ${nd7Home} --cap-drop ALL --tmpfs /run --ro-bind /door /run/nd7 --unshare-net --unshare-pid --unshare-ipc --die-with-parent --chdir ${project} -- true$`,
     ),
   );
   expect(bwrapArguments({ ...common, given: ['--bind', '/', '/'] }).join(' ')).toMatch(
-    /^--bind \/ \/ --tmpfs \/run --ro-bind \/door \/run\/nd7 --unshare-net/,
+    /^--bind \/ \/ --cap-drop ALL --tmpfs \/run --ro-bind \/door \/run\/nd7 --unshare-net/,
   );
 });
 
@@ -86,6 +86,12 @@ withBwrap(`nd7 run --in bwrap${hasBwrap ? '' : ' (bubblewrap makes no box here)'
     expect([run.status, run.stdout]).toEqual([7, 'in\ny\n']);
     expect(run.stderr).toMatch(/nd7 records and is the way out, and says nothing of what the box holds/);
     expect([existsSync(join(user, 'out')), readdirSync(user).sort()]).toEqual([false, ['.nd7', '.ssh', 'project']]);
+  });
+
+  it('has no rights of root’s inside that take the view away', () => {
+    const script = `grep -E 'Cap(Eff|Prm)' /proc/self/status | cut -f2; umount ${user}/.ssh; cat ${user}/.ssh/id; mount -o remount,rw / && echo WRITABLE`;
+    const { stdout } = nd7(['run', '--in', 'bwrap', '--', 'sh', '-c', script]);
+    expect(stdout).toBe('0000000000000000\n'.repeat(2));
   });
 
   it('claims nothing, and records what it was and how it ended', () => {

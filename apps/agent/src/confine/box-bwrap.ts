@@ -22,7 +22,8 @@ const OWN = ['/proc', '/dev', '/sys', '/run'];
 export function bwrapArguments({ ruleset, nd7Home, shows, cwd, given, argv }: BwrapInput): string[] {
   return [
     ...(given ?? viewOf(ruleset, nd7Home)),
-    ...['--tmpfs', '/run'],
+    // Run by root, bubblewrap leaves root's rights to who is inside, and these take the view away.
+    ...['--cap-drop', 'ALL', '--tmpfs', '/run'],
     ...shows.flatMap(({ path, source }) => ['--ro-bind', source, path]),
     // The way out is the door's sockets; the end of nd7 is the box's.
     ...['--unshare-net', '--unshare-pid', '--unshare-ipc', '--die-with-parent', '--chdir', cwd],
