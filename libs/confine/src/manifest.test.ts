@@ -15,7 +15,7 @@ const { ruleset } = compile({
 const built = (...shortfalls: Shortfall[]): Built => ({
   view: [],
   rules: [],
-  found: { masked: [], held: [], leaves: [], gitDirs: [], unseen: [] },
+  found: { masked: [], held: [], leaves: [], gitDirs: [], unseen: [], closed: [] },
   shortfalls,
   unrun: [],
   stateOf: () => 'shown',

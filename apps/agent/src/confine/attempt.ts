@@ -151,8 +151,7 @@ export async function attempt(
       await mediation.finish();
       await commands?.over();
       if (prepared.leaves !== undefined && start !== undefined)
-        for (const line of await tellLate(ruleset, prepared.leaves, (...entry) => record.note(...entry)))
-          request.warn(line);
+        await tellLate(ruleset, prepared.leaves, (...entry) => record.note(...entry), request.warn);
       if (start !== undefined) {
         request.decided([...mediation.tallies, ...refused.tallies], grants?.made ?? []);
         adviseOn(ended, request);

@@ -19,8 +19,17 @@ export type Late = LeafChange & {
   keys: { changed: string[]; held: string[] } | undefined;
 };
 
-/** Compares protected names with what they held before the start, records what differs, and answers what a person has to be told. Throws what recording throws. */
-export async function tellLate(ruleset: Ruleset, before: LeafRecord, note: Note, by = 'tier T3'): Promise<string[]> {
+/**
+ * Compares protected names with what they held before the start, tells a person what differs and records it. It is told first: a session can
+ * have filled the disk. Throws what recording throws.
+ */
+export async function tellLate(
+  ruleset: Ruleset,
+  before: LeafRecord,
+  note: Note,
+  tell: (line: string) => void,
+  by = 'tier T3',
+): Promise<void> {
   const after = recordLeaves(ruleset);
   const all = compareLeaves(before, after).map((change) => judged(ruleset, change));
   const count = (verdict: Late['verdict']): number => all.filter((one) => one.verdict === verdict).length;
@@ -30,10 +39,12 @@ export async function tellLate(ruleset: Ruleset, before: LeafRecord, note: Note,
     allowed: count('allow'),
     recorded: count('record'),
     not_looked_at: before.unseen + after.unseen,
+    closed: after.closed.size,
   };
+  const shut = [...after.closed].filter((path) => !before.closed.has(path));
+  for (const line of told(all, compared.not_looked_at, shut, by)) tell(line);
   await note('file.compared', compared, 'the comparison of protected names', SOURCE);
   for (const one of all.slice(0, MOST_ENTRIES)) await note('file.late', entry(one), 'a protected name', SOURCE);
-  return told(all, compared.not_looked_at, by);
 }
 
 function judged(ruleset: Ruleset, change: LeafChange): Late {
@@ -53,7 +64,7 @@ function entry({ path, leaf, was, is, verdict, change, keys }: Late): Record<str
 }
 
 /** For the person: never left out, since what stands there may run as soon as somebody works in the folder. */
-function told(all: readonly Late[], unseen: number, by: string): string[] {
+function told(all: readonly Late[], unseen: number, shut: readonly string[], by: string): string[] {
   const late = all.filter(({ verdict }) => verdict === 'late');
   const lines = late.slice(0, MOST_TOLD).map(({ path, change, leaf, keys }) => {
     const held = keys === undefined || keys.held.length === 0 ? '' : ` (${keys.held.slice(0, 5).join(', ')})`;
@@ -68,6 +79,10 @@ function told(all: readonly Late[], unseen: number, by: string): string[] {
           ...lines,
         ]),
     ...(more > 0 ? [`  and ${more} more: nd7 show`] : []),
+    ...shut
+      .slice(0, MOST_TOLD)
+      .map((path) => `  shut ${path}: it cannot be looked into any more, and protected names in it can be used`),
+    ...(shut.length > MOST_TOLD ? [`  and ${shut.length - MOST_TOLD} more that cannot be looked into`] : []),
     ...(unseen > 0 ? [`${unseen} protected names or folders were too many to be looked at`] : []),
   ];
 }

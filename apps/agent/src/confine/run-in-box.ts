@@ -111,8 +111,7 @@ export async function runInBox(request: RunRequest, box: Box): Promise<Ended> {
       },
     );
     out.close();
-    for (const line of await tellLate(ruleset, leaves, (...entry) => record.note(...entry), `a box of ${box.kind}`))
-      warn(line);
+    await tellLate(ruleset, leaves, (...entry) => record.note(...entry), warn, `a box of ${box.kind}`);
     request.decided(refused.tallies, []);
     outside.reach.close();
     await door.close();

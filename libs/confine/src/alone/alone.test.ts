@@ -1,8 +1,8 @@
 // Tier T3 on the real kernel: Landlock and the call filter alone, as root and as an ordinary user.
 import { spawnSync } from 'node:child_process';
-import { chmodSync, existsSync, readdirSync, readFileSync } from 'node:fs';
+import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, symlinkSync } from 'node:fs';
 import { createServer } from 'node:net';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import type { BareBuilt } from '../bare/build.js';
 import { buildLaunchers, isAlive, Machine, until, USERS } from '../session.fixture.js';
 import { aloneManifest, NOT_OF_T3 } from './manifest.js';
@@ -223,6 +223,87 @@ os.kill(child, 15); print(os.waitpid(child, 0)[1]); print(os.sched_setaffinity(0
     ]);
   });
 });
+
+describe('what protected names held', () => {
+  let machine: Machine;
+  beforeEach(() => {
+    machine = new Machine(undefined);
+    machine.protect('.envrc');
+    machine.protect('.claude');
+    machine.mask('.env');
+  });
+  afterEach(() => machine.close());
+
+  it('is read no further than it says and waits for nobody: links to files of /proc that have no end, pipes', () => {
+    const at = (name: string): string => join(machine.project, name);
+    machine.file('project/.claude/a', 'a');
+    machine.file('project/.env', 'a');
+    const script = `
+      import { recordLeaves } from ${JSON.stringify(join(import.meta.dirname, '../../dist/index.js'))};
+      const { entries } = recordLeaves(JSON.parse(process.env.RULESET));
+      console.log(JSON.stringify([...entries].map(([path, { state }]) => [path, state.sha256 ?? null])));`;
+    for (const path of ['.envrc', '.claude/b']) symlinkSync('/proc/self/pagemap', at(path));
+    mkfifo(at('.claude/pipe'));
+    mkfifo(at('.git'));
+    const record = () => {
+      const env = { PATH: process.env['PATH'], RULESET: JSON.stringify(machine.ruleset()) };
+      const args = ['--max-old-space-size=200', '--input-type=module', '-e', script];
+      const limited = ['-c', 'ulimit -t 20; exec "$0" "$@"', process.execPath, ...args];
+      const { status, stdout } = spawnSync('sh', limited, { env, encoding: 'utf8', timeout: 30_000 });
+      expect(status).toBe(0);
+      return new Map(JSON.parse(stdout) as [string, string | null][]);
+    };
+    const read = record();
+    expect(read.get(`${at('.envrc')} →`)).toBeNull();
+    expect(read.get(at('.claude/pipe'))).toBeNull();
+    expect(read.get(at('.claude/a'))).toMatch(/^[0-9a-f]{64}$/);
+    rmSync(at('.git'));
+    mkdirSync(at('.git'));
+    symlinkSync('/proc/self/pagemap', at('.git/index'));
+    expect(record().size).toBe(read.size);
+  });
+
+  it.each([
+    ['a folder that can be entered and not listed', 'sub', 0o300],
+    ['one that can be listed and not entered', 'sub', 0o600],
+    ['one that is shut', 'sub', 0],
+    ['a protected one', '.claude', 0o600],
+    ['one in a folder that can be listed and not entered', 'sub/sub', 0o700],
+    ['the project', '.', 0o300],
+  ])('does not hide in %s: it is named, and nothing is thrown', (_what, name, mode) => {
+    machine.file('project/.claude/a', 'a');
+    machine.file('project/sub/sub/b', 'a');
+    const folder = join(machine.project, name);
+    const ruleset = machine.ruleset();
+    const before = asNobody(machine, () => recordLeaves(ruleset));
+    expect([...before.closed]).toEqual([]);
+    machine.file(`project/${name}/.envrc`, 'evil');
+    const shut = name === 'sub/sub' ? dirname(folder) : folder;
+    const after = asNobody(machine, () => {
+      chmodSync(shut, name === 'sub/sub' ? 0o600 : mode);
+      return recordLeaves(ruleset);
+    });
+    chmodSync(shut, 0o700);
+    const told = [...after.closed, ...compareLeaves(before, after).map(({ path }) => path)];
+    expect(told.some((path) => path.startsWith(folder))).toBe(true);
+  });
+});
+
+function mkfifo(path: string): void {
+  expect(spawnSync('mkfifo', [path]).status).toBe(0);
+}
+
+/** What root may look at is no matter of modes. */
+function asNobody<T>(machine: Machine, act: () => T): T {
+  if (process.geteuid?.() !== 0) return act();
+  expect(spawnSync('chown', ['-R', '65534', machine.base]).status).toBe(0);
+  process.seteuid?.(65_534);
+  try {
+    return act();
+  } finally {
+    process.seteuid?.(0);
+  }
+}
 
 describe('the manifest of tier T3', () => {
   const rowsAt = (landlock: number) => {

@@ -1,9 +1,10 @@
 // Protected names where nobody refuses that they are made or changed: what they hold before the start and after the end.
 import { createHash } from 'node:crypto';
-import { lstatSync, readdirSync, readFileSync, readlinkSync, statSync, type BigIntStats } from 'node:fs';
+import { lstatSync, readdirSync, readlinkSync, statSync, type BigIntStats } from 'node:fs';
 import { join } from 'node:path';
 import { leafAt, type ProtectedLeaf, type Ruleset } from '@nd7/policy';
-import { isGitDir, scan, type Found } from '../view/scan.js';
+import { readWhole } from '../view/read-whole.js';
+import { isClosed, isGitDir, scan, type Found } from '../view/scan.js';
 
 /** What stands at a protected name. */
 export interface LeafState {
@@ -32,6 +33,8 @@ export interface LeafRecord {
   entries: ReadonlyMap<string, LeafEntry>;
   /** Folders that were not searched, and names that were not looked at, because there are too many. */
   unseen: number;
+  /** Folders and names that this user is kept from looking at: what is used by its name can stand there all the same. */
+  closed: ReadonlySet<string>;
 }
 
 interface LeafEntry {
@@ -52,17 +55,17 @@ type Limits = { -readonly [name in keyof typeof LEAF_LIMITS]: number };
 /** Looks at all protected names of a ruleset. `found`: what a search has found; without it there is one. */
 export function recordLeaves(
   ruleset: Ruleset,
-  found: Pick<Found, 'leaves' | 'masked' | 'unseen'> = scan(ruleset),
+  found: Pick<Found, 'leaves' | 'masked' | 'unseen' | 'closed'> = scan(ruleset),
   limits: Limits = { ...LEAF_LIMITS },
 ): LeafRecord {
-  const looker = new Looker(limits);
+  const looker = new Looker(limits, new Set(found.closed));
   for (const { path, leaf } of found.leaves) looker.look(path, leaf);
   // A name can be both, and of what is masked the search says no more.
   for (const path of found.masked) {
     const leaf = leafAt(ruleset.leaves, path, isGitDir);
     if (leaf !== undefined) looker.look(path, leaf);
   }
-  return { entries: looker.entries, unseen: found.unseen.length + looker.unseen };
+  return { entries: looker.entries, unseen: found.unseen.length + looker.unseen, closed: looker.closed };
 }
 
 /** What differs, in the order of the paths. */
@@ -91,7 +94,10 @@ class Looker {
   unseen = 0;
   readonly #folders = new Set<string>();
 
-  constructor(private readonly left: Limits) {}
+  constructor(
+    private readonly left: Limits,
+    readonly closed: Set<string>,
+  ) {}
 
   look(path: string, leaf: ProtectedLeaf): void {
     if (this.entries.has(path)) return;
@@ -99,7 +105,7 @@ class Looker {
       this.unseen++;
       return;
     }
-    const own = lstatSync(path, { bigint: true, throwIfNoEntry: false });
+    const own = this.#stat(path);
     if (own === undefined) return;
     this.left.names--;
     // Whoever uses the name follows the link: what it leads to is what is run or trusted.
@@ -109,19 +115,38 @@ class Looker {
     else if (led !== undefined) this.#file(own.isSymbolicLink() ? `${path} →` : path, path, leaf, led);
   }
 
+  #stat(path: string): BigIntStats | undefined {
+    try {
+      return lstatSync(path, { bigint: true, throwIfNoEntry: false });
+    } catch {
+      // Its folder can be listed and not entered, or it lies too deep.
+      this.closed.add(path);
+      return undefined;
+    }
+  }
+
   #folder(path: string, leaf: ProtectedLeaf, own: BigIntStats, led: BigIntStats): void {
     if (own === led) this.entries.set(path, { leaf, state: { kind: 'folder', mode: modeOf(led) }, identity: '' });
     const identity = identityOf(led);
     // A link can lead back up.
     if (!leaf.below || this.#folders.has(identity)) return;
     this.#folders.add(identity);
-    for (const name of namesOf(path)) this.look(join(path, name), leaf);
+    for (const name of this.#namesOf(path)) this.look(join(path, name), leaf);
+  }
+
+  #namesOf(folder: string): string[] {
+    try {
+      return readdirSync(folder);
+    } catch {
+      if (isClosed(folder)) this.closed.add(folder);
+      return [];
+    }
   }
 
   #file(key: string, path: string, leaf: ProtectedLeaf, stat: BigIntStats): void {
     const isFile = stat.isFile();
     const size = Number(stat.size);
-    const bytes = isFile && size <= this.left.file && size <= this.left.bytes ? read(path) : undefined;
+    const bytes = isFile && size <= this.left.file && size <= this.left.bytes ? readWhole(path, size) : undefined;
     this.left.bytes -= bytes?.length ?? 0;
     const sha256 = bytes === undefined ? null : createHash('sha256').update(bytes).digest('hex');
     const state: LeafState = {
@@ -152,22 +177,5 @@ function follow(path: string): BigIntStats | undefined {
   } catch {
     // A circle, or what this user cannot reach.
     return undefined;
-  }
-}
-
-function read(path: string): Uint8Array | undefined {
-  try {
-    return readFileSync(path);
-  } catch {
-    return undefined;
-  }
-}
-
-function namesOf(folder: string): string[] {
-  try {
-    return readdirSync(folder);
-  } catch {
-    // What this user cannot list, the agent cannot either.
-    return [];
   }
 }

@@ -1,10 +1,12 @@
 import { createHash } from 'node:crypto';
-import { readFileSync, statSync } from 'node:fs';
+import { statSync } from 'node:fs';
 import { dirname, join, relative } from 'node:path';
+import { readWhole } from './read-whole.js';
 
 /** Above this a file is not hashed to see whether git holds it: it stays masked. */
 const MAX_HASHED = 1 << 20;
 const MAX_INDEX = 256 << 20;
+const MAX_POINTER = 64 << 10;
 const HASH = 20;
 
 /**
@@ -54,7 +56,9 @@ function gitDirOf(folder: string): string | undefined {
   const stat = statSync(dotGit, { throwIfNoEntry: false });
   if (stat === undefined) return undefined;
   if (stat.isDirectory()) return dotGit;
-  const target = /^gitdir: (.+)$/m.exec(readFileSync(dotGit, 'utf8'))?.[1];
+  const pointer = readWhole(dotGit, MAX_POINTER);
+  if (pointer === undefined) throw new Error(`${dotGit} cannot be read`);
+  const target = /^gitdir: (.+)$/m.exec(pointer.toString())?.[1];
   return target === undefined
     ? undefined
     : join(folder, relative(folder, join(target.startsWith('/') ? '/' : folder, target)));
@@ -90,14 +94,11 @@ export class GitFiles {
 function readIndex(folder: string): Map<string, string> | undefined {
   const gitDir = gitDirOf(folder);
   if (gitDir === undefined) return undefined;
-  const file = join(gitDir, 'index');
-  const stat = statSync(file, { throwIfNoEntry: false });
-  return stat === undefined || stat.size > MAX_INDEX ? new Map<string, string>() : parseIndex(readFileSync(file));
+  const bytes = readWhole(join(gitDir, 'index'), MAX_INDEX);
+  return bytes === undefined ? new Map<string, string>() : parseIndex(bytes);
 }
 
 function blobId(path: string): string | undefined {
-  const stat = statSync(path, { throwIfNoEntry: false });
-  if (stat === undefined || !stat.isFile() || stat.size > MAX_HASHED) return undefined;
-  const content = readFileSync(path);
-  return createHash('sha1').update(`blob ${content.length}\0`).update(content).digest('hex');
+  const content = readWhole(path, MAX_HASHED);
+  return content && createHash('sha1').update(`blob ${content.length}\0`).update(content).digest('hex');
 }

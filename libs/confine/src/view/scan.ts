@@ -1,4 +1,4 @@
-import { existsSync, readdirSync, statSync, type Dirent } from 'node:fs';
+import { accessSync, constants, existsSync, lstatSync, readdirSync, statSync, type Dirent } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 import {
   foldName,
@@ -23,6 +23,8 @@ export interface Found {
   gitDirs: string[];
   /** Folders that were not looked into, because the search had taken its time. */
   unseen: string[];
+  /** Folders that cannot be listed, though a name in them can be used by who knows it. */
+  closed: string[];
 }
 
 /** Folders seen at most in one search: some 100 ms. What lies near the top is seen first. */
@@ -64,12 +66,12 @@ class Names {
 /** Searches the folders that masks and protected names speak of, breadth first. */
 export function scan(ruleset: Ruleset, most = MOST_FOLDERS): Found {
   const git = new GitFiles();
-  const found: Found = { masked: [], held: [], leaves: [], gitDirs: [], unseen: [] };
+  const found: Found = { masked: [], held: [], leaves: [], gitDirs: [], unseen: [], closed: [] };
   const maskNames = new Names(ruleset.masks.map(({ pattern }) => pattern));
   const leafNames = new Names(ruleset.leaves.map(({ pattern }) => pattern));
   const roots = [...ruleset.masks, ...ruleset.leaves].flatMap(({ under }) => under);
   // The project first: what lies in it is what the session can change.
-  const queue = [...new Set([ruleset.project, ...roots])].filter((root) => root !== '/' && isFolder(root));
+  const queue = [...new Set([ruleset.project, ...roots])].filter((root) => root !== '/' && isFolder(root, found));
   const seen = new Set<string>();
   const known = new Map<string, boolean>();
   const gitDir = (folder: string): boolean => {
@@ -109,7 +111,7 @@ export function scan(ruleset: Ruleset, most = MOST_FOLDERS): Found {
       continue;
     }
     if (gitDir(folder)) found.gitDirs.push(folder);
-    for (const entry of entriesOf(folder)) visit(folder, entry);
+    for (const entry of entriesOf(folder, found)) visit(folder, entry);
   }
   return found;
 }
@@ -125,15 +127,36 @@ function isPointerFolder(leaf: ProtectedLeaf, entry: Dirent): boolean {
   return leaf.mediator === 'git-pointer' && entry.isDirectory();
 }
 
-function isFolder(path: string): boolean {
-  return statSync(path, { throwIfNoEntry: false })?.isDirectory() === true;
+function isFolder(path: string, { closed }: Found): boolean {
+  try {
+    return statSync(path, { throwIfNoEntry: false })?.isDirectory() === true;
+  } catch {
+    closed.push(path);
+    return false;
+  }
 }
 
-function entriesOf(folder: string): Dirent[] {
+function entriesOf(folder: string, { closed }: Found): Dirent[] {
   try {
     return readdirSync(folder, { withFileTypes: true });
   } catch {
-    // What this user cannot list, the agent cannot either.
+    if (isClosed(folder)) closed.push(folder);
     return [];
+  }
+}
+
+/** Whether a folder that cannot be listed can be entered, or opened again by its owner: a folder of somebody else's, closed to all, is not. */
+export function isClosed(folder: string): boolean {
+  try {
+    if (lstatSync(folder).uid === process.geteuid?.()) return true;
+  } catch (error) {
+    // Gone; or in a folder that can be listed and not entered, or too deep to be named.
+    return !['ENOENT', 'ENOTDIR'].includes((error as { code?: string }).code ?? '');
+  }
+  try {
+    accessSync(folder, constants.X_OK);
+    return true;
+  } catch {
+    return false;
   }
 }
