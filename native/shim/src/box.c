@@ -1,5 +1,6 @@
 /* nd7-box, the shim by another name: the first program in a box that is not nd7's own. What connects to the box's loopback is led to sockets of nd7 that are
- * bound into it, since the box has no other network. `nd7-box PORT=SOCKET… -- PROGRAM ARGUMENTS…` */
+ * bound into it, since the box has no other network. `nd7-box [gate=SOCKET] PORT=SOCKET… -- PROGRAM ARGUMENTS…`. With a gate it is a container's init: the program
+ * begins when nd7 has said yes at the gate, and everything ends when nd7 hangs up there. */
 #define _GNU_SOURCE
 #include "shim.h"
 
@@ -11,8 +12,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <sys/un.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #define WAYS_MAX 64
@@ -106,10 +109,73 @@ static _Noreturn void lead(const struct way *ways, size_t count, pid_t program) 
   }
 }
 
+static int connect_gate(const char *path) {
+  const int fd = connect_out(path);
+  if (fd < 0) give_up_box("nd7 is not reached from this box at", path);
+  return fd;
+}
+
+/* Nobody knows this box yet whose program would speak; where nd7 hangs up instead it has said why. */
+static void pass_gate(const char *path) {
+  const int fd = connect_gate(path);
+  char yes;
+  ssize_t n;
+  while ((n = read(fd, &yes, 1)) < 0 && errno == EINTR) continue;
+  if (n != 1) _exit(125);
+  close(fd);
+}
+
+/* True while nd7 holds the other end. */
+static bool is_held(int gate) {
+  char bytes[16];
+  const ssize_t n = recv(gate, bytes, sizeof bytes, MSG_DONTWAIT);
+  return n > 0 || (n < 0 && (errno == EAGAIN || errno == EINTR));
+}
+
+/* Buries who dies, and ends as the program has. */
+static void bury(pid_t program) {
+  int status;
+  for (pid_t pid; (pid = waitpid(-1, &status, WNOHANG)) > 0;)
+    if (pid == program) _exit(WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status));
+}
+
+/* The first process of a container; returns in the one that becomes the program. Signals are passed on but for the terminal's, which the program has as well. */
+static void be_init(const char *path) {
+  sigset_t all, before;
+  sigfillset(&all);
+  sigprocmask(SIG_SETMASK, &all, &before);
+  const int gate = connect_gate(path), signals = signalfd(-1, &all, SFD_CLOEXEC | SFD_NONBLOCK);
+  if (signals < 0) give_up_box("no signals at", path);
+  const pid_t program = fork();
+  if (program < 0) give_up_box("cannot fork at", path);
+  if (program == 0) {
+    close(gate);
+    close(signals);
+    sigprocmask(SIG_SETMASK, &before, NULL);
+    pass_gate(path);
+    return;
+  }
+  struct pollfd polled[] = {{.fd = gate, .events = POLLIN}, {.fd = signals, .events = POLLIN}};
+  for (;;) {
+    struct signalfd_siginfo got;
+    if (poll(polled, 2, -1) < 0) continue;
+    while (read(signals, &got, sizeof got) == sizeof got) {
+      if (got.ssi_signo == SIGCHLD) bury(program);
+      else if (got.ssi_code != SI_KERNEL) kill(program, (int)got.ssi_signo);
+    }
+    if (polled[0].revents != 0 && !is_held(gate)) {
+      /* As process 1 its end is that of all others; where it is not, the program's at least. */
+      kill(program, SIGKILL);
+      _exit(137);
+    }
+  }
+}
+
 int box_main(int argc, char **argv) {
   struct way ways[WAYS_MAX];
   size_t count = 0;
   int at = 1;
+  if (argc > 1 && strncmp(argv[1], "gate=/", 6) == 0) be_init(argv[at++] + 5);
   for (; at < argc && strcmp(argv[at], "--") != 0; at++) {
     errno = E2BIG;
     if (count == WAYS_MAX) give_up_box("too many ways at", argv[at]);

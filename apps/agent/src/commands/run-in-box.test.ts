@@ -68,10 +68,6 @@ it('says what is missing, with exit 2, before anything is started', () => {
     status: 2,
     stderr: expect.stringMatching(/bwrap is not there[^]*Install bubblewrap/) as string,
   });
-  expect(nd7(['run', '--in', 'docker', '--', 'true'])).toMatchObject({
-    status: 2,
-    stderr: expect.stringMatching(/no box "docker" here/) as string,
-  });
   expect(nd7(['run', '--in', 'bwrap', '--tier', 'T1', '--', 'true']).status).toBe(2);
   expect(nd7(['run', '--in-arg=x', '--', 'true']).status).toBe(2);
 });

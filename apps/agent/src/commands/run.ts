@@ -6,6 +6,7 @@ import { CliError, type Io } from '../cli/io.js';
 import type { Attachment } from '../confine/attach.js';
 import type { AgentName, FoundAgent } from '../confine/attach-agent.js';
 import type { Boundary } from '../confine/boundary.js';
+import { ENGINES } from '../confine/box-engine.js';
 import type { Box } from '../confine/run-in-box.js';
 import type { RunRequest } from '../confine/session-request.js';
 import { userSettingsFolder } from '../recorder/settings-paths.js';
@@ -18,10 +19,13 @@ interface RunOptions {
   broker: boolean;
   in?: string;
   inArg?: string[];
+  image?: string;
   verbose?: boolean;
   allow: string[];
   without: string[];
 }
+
+const BOXES = ['bwrap', ...ENGINES] as const;
 
 /** `nd7 run -- CMD…`: a program inside a boundary that the kernel holds. */
 export function register(program: Command, io: Io): void {
@@ -55,13 +59,14 @@ export function register(program: Command, io: Io): void {
     )
     .option(
       '--in <box>',
-      'a box of another program around it in place of nd7’s own boundary: bwrap. nd7 records and is the way out, and says nothing of what the box holds',
+      'a box of another program around it in place of nd7’s own boundary: bwrap, docker, podman or gvisor (docker with runsc). nd7 records and is the way out, and says nothing of what the box holds',
     )
     .option(
       '--in-arg <argument>',
-      'your own view for that box in place of the policy’s, word by word (may be repeated): --in-arg=--bind --in-arg=/ --in-arg=/',
+      'your own arguments for that box, word by word (may be repeated); for bwrap a view in place of the policy’s: --in-arg=--bind --in-arg=/ --in-arg=/',
       (argument: string, all: string[] = []) => [...all, argument],
     )
+    .option('--image <image>', 'what docker, podman or gvisor make the box of: an image that is there already')
     .option('--no-broker', 'let the agent run its commands itself: they are not seen one by one')
     .option('-v, --verbose', 'print the enforcement manifest on stderr before the program starts')
     .addHelpText(
@@ -165,22 +170,32 @@ function requiredBut({ required }: Ruleset, without: readonly string[]): Ruleset
   return required.filter(({ property }) => !without.includes(property));
 }
 
-/** The box that is asked for. Throws `CliError` for one that nd7 does not know, and for arguments without one. */
-function boxOf({ in: kind, inArg, tier }: RunOptions): Box | undefined {
-  if (kind === undefined && inArg === undefined) return undefined;
-  if (kind !== 'bwrap')
+/** The box that is asked for. Throws `CliError` for one that nd7 does not know, and for what is said of one that is not asked for. */
+function boxOf({ in: said, inArg: args, image, tier }: RunOptions): Box | undefined {
+  const kind = BOXES.find((one) => one === said);
+  if (said !== undefined && kind === undefined)
+    throw new CliError(2, `there is no box "${said}" here`, `Say --in ${BOXES.join(', ')}.`);
+  if (kind === undefined) {
+    if (args === undefined && image === undefined) return undefined;
     throw new CliError(
       2,
-      kind === undefined ? '--in-arg needs a box' : `there is no box "${kind}" here`,
-      'Say --in bwrap.',
+      `${args === undefined ? '--image' : '--in-arg'} needs a box`,
+      `Say --in ${BOXES.join(', ')}.`,
     );
+  }
   if (tier !== 'auto')
     throw new CliError(
       2,
       '--tier says how nd7 confines, and in a box of another program it does not',
       'Say one of the two.',
     );
-  return { kind, args: inArg };
+  if (kind === 'bwrap') {
+    if (image === undefined) return { kind, args };
+    throw new CliError(2, 'bwrap makes its box of no image', 'Leave --image out.');
+  }
+  if (image === undefined)
+    throw new CliError(2, `${kind} needs an image`, 'Say --image NAME[:TAG], of one that is there.');
+  return { kind, image, args };
 }
 
 /** Throws `CliError` for what is no tier here. */

@@ -1,10 +1,11 @@
 import { missing, type ManifestRow, type PlanTier } from '@nd7/confine';
 import { rulesetHash, type Ruleset } from '@nd7/policy';
 import { CliError } from '../cli/io.js';
+import type { EngineKind } from './box-engine.js';
 
 /** What holds while a session runs. */
 export interface Boundary {
-  tier: PlanTier | 'seatbelt' | 'bwrap';
+  tier: PlanTier | 'seatbelt' | 'bwrap' | EngineKind;
   /** Landlock's ABI; 0 where there is none. */
   landlock: number;
   rows: ManifestRow[];

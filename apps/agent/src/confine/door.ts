@@ -70,6 +70,8 @@ export class Door {
   #notBefore = 0;
   #refused = 0;
   #guest: DoorGuest | undefined;
+  /** A box of somebody else's has no supervisor, and its first process's children are programs. */
+  #isSupervised = true;
 
   /** Told of each hook that is heard, before it is answered. */
   hears: (payload: Uint8Array) => void = () => undefined;
@@ -117,6 +119,7 @@ export class Door {
   layBox(): string | undefined {
     if (this.shim === undefined) return undefined;
     layAsk(this.shim, join(this.source, BOX));
+    this.#isSupervised = false;
     return `${DOOR}/${BOX}`;
   }
 
@@ -211,7 +214,8 @@ export class Door {
 
   /** The session's supervisor connects for the programs in it, and says for which: it is the launcher's child, as no program of the session is. */
   #callerOf(peer: Peer, socket: Socket): Peer {
-    const isSupervisor = this.#first !== undefined && processFacts(peer.pid)?.parent === this.#first.pid;
+    const isSupervisor =
+      this.#isSupervised && this.#first !== undefined && processFacts(peer.pid)?.parent === this.#first.pid;
     const pid = isSupervisor ? introducedTo(socket) : undefined;
     return pid === undefined ? peer : { ...peer, pid };
   }

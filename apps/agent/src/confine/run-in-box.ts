@@ -1,18 +1,18 @@
 // A session in a box of somebody else's: the same record, hooks and proxy, and no word of nd7's about what the box holds.
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { createServer, Server } from 'node:net';
-import { accessSync, chmodSync, constants, realpathSync, rmdirSync } from 'node:fs';
+import { accessSync, constants, realpathSync, rmdirSync } from 'node:fs';
 import { delimiter, join } from 'node:path';
 import { layOut, recordLeaves, type Ended, type ManifestRow } from '@nd7/confine';
-import { peerOfSocket, processFacts, socketAddress } from '@nd7/kernel';
+import { processFacts } from '@nd7/kernel';
 import { environmentInside, PROPERTIES, type Property } from '@nd7/policy';
 import { CliError } from '../cli/io.js';
-import { lineage } from '../recorder/inside.js';
-import type { Client } from '../recorder/peer.js';
 import { recorded, refuseMissing, type Boundary } from './boundary.js';
 import { bwrapArguments } from './box-bwrap.js';
-import { Door, DOOR } from './door.js';
+import { runContainer, type Inside } from './box-container.js';
+import { programOf, type EngineKind } from './box-engine.js';
+import { Ways } from './box-ways.js';
+import { Door } from './door.js';
 import { listenersOf, wayOut } from './egress.js';
 import { RefusedHosts } from './hosts.js';
 import { tellLate } from './late-leaves.js';
@@ -21,12 +21,10 @@ import { RunRecord } from './record.js';
 import type { RunRequest } from './session-request.js';
 import { passSignals } from './signals.js';
 
-/** Which box, and a person's own arguments for it. */
-export interface Box {
-  kind: 'bwrap';
-  /** Undefined: nd7 makes the view of the policy. */
-  args: readonly string[] | undefined;
-}
+/** Which box, and a person's own arguments for it: for bubblewrap in place of the view that nd7 makes of the policy, for an engine besides. */
+export type Box =
+  | { kind: 'bwrap'; args: readonly string[] | undefined }
+  | { kind: EngineKind; image: string; args: readonly string[] | undefined };
 
 /** On the box's own loopback, where nothing else listens at the start. */
 const FIRST_PORT = 3128;
@@ -34,7 +32,7 @@ const LIMIT = 'not shown by nd7’s self-test: what the box holds is its own wor
 
 /** Runs a program in a box and answers how it ended. Throws `CliError` as `runSession` does, and 2 where the box's program is not there. */
 export async function runInBox(request: RunRequest, box: Box): Promise<Ended> {
-  const program = findProgram(box.kind, request.environment['PATH'] ?? '');
+  const program = findProgram(box.kind === 'bwrap' ? 'bwrap' : programOf(box.kind), request.environment['PATH'] ?? '');
   const { ruleset: said, warn } = request;
   const required = said.required.filter(({ source }) => source.file !== null);
   const ruleset = { ...said, required };
@@ -93,23 +91,24 @@ export async function runInBox(request: RunRequest, box: Box): Promise<Ended> {
     const boundary: Boundary = { tier: box.kind, landlock: 0, rows, shortfalls: [], session: record.session };
     await record.note(
       'enforcement',
-      { ...recorded(ruleset, boundary), box: { program, args: box.args ?? null } },
+      {
+        ...recorded(ruleset, boundary),
+        box: { program, args: box.args ?? null, ...('image' in box ? { image: box.image } : {}) },
+      },
       'what holds',
     );
-    const argv = [first, ...ways.words, '--', ...(request.attachment?.argv ?? request.argv)];
     const shows = [...door.showsIn('T1'), ...out.shows];
-    const { nd7Home, cwd } = request;
-    const args = bwrapArguments({ ruleset, nd7Home, shows, cwd, given: box.args, argv });
+    const variables = {
+      ...environmentInside(ruleset.environment, request.environment),
+      ...out.environment,
+      ...door.variablesIn('T1'),
+    };
+    const argv = request.attachment?.argv ?? request.argv;
     request.started(boundary);
-    const ended = await run(
-      program,
-      args,
-      { ...environmentInside(ruleset.environment, request.environment), ...out.environment, ...door.variablesIn('T1') },
-      (pid) => {
-        door?.admit(pid);
-        ways?.admit(pid);
-      },
-    );
+    const ended =
+      box.kind === 'bwrap'
+        ? await runBwrap(program, box, { request, ruleset, door, ways, first, shows, variables, argv })
+        : await runContainer(program, box, { request, ruleset, door, ways, first, shows, variables, argv });
     out.close();
     await tellLate(ruleset, leaves, (...entry) => record.note(...entry), warn, `a box of ${box.kind}`);
     request.decided(refused.tallies, []);
@@ -164,64 +163,23 @@ function findProgram(name: string, path: string): string {
   );
 }
 
-async function run(
+async function runBwrap(
   program: string,
-  args: readonly string[],
-  env: Record<string, string>,
-  started: (pid: number) => void,
+  box: Box,
+  { request, ruleset, door, ways, first, shows, variables, argv }: Inside,
 ): Promise<Ended> {
-  const child = spawn(program, args, { stdio: 'inherit', env });
+  const { nd7Home, cwd } = request;
+  const inside = [first, ...ways.words, '--', ...argv];
+  const args = bwrapArguments({ ruleset, nd7Home, shows, cwd, given: box.args, argv: inside });
+  const child = spawn(program, args, { stdio: 'inherit', env: variables });
   const failure = once(child, 'error').then(([error]) => error as Error);
   if (child.pid === undefined)
     throw new CliError(2, `${program} could not be started: ${(await failure).message}`, undefined, 'no-box');
-  started(child.pid);
+  door.admit(child.pid);
+  const facts = processFacts(child.pid);
+  if (facts !== undefined) ways.admit({ pid: facts.pid, start: facts.start });
   const release = passSignals((name) => void child.kill(name));
   const [code, signal] = (await once(child, 'close')) as [number | null, NodeJS.Signals | null];
   release();
   return { code, signal, failure: undefined };
-}
-
-/** Sockets in the door's folder that stand for ports of the box's loopback, and hear who stands below the box's first process. */
-class Ways {
-  readonly served: Server[] = [];
-  /** As `nd7-box` is told of them. */
-  readonly words: string[] = [];
-  readonly #listening: Server[] = [];
-  readonly #addresses: { close(): void }[] = [];
-  #first: Client | undefined;
-
-  static async open(folder: string, ports: readonly number[]): Promise<Ways> {
-    const ways = new Ways();
-    for (const port of ports) await ways.#listen(folder, port);
-    return ways;
-  }
-
-  admit(pid: number): void {
-    const facts = processFacts(pid);
-    this.#first = facts && { pid: facts.pid, start: facts.start };
-  }
-
-  close(): void {
-    for (const server of this.#listening) server.close();
-    for (const address of this.#addresses) address.close();
-  }
-
-  async #listen(folder: string, port: number): Promise<void> {
-    const name = `way-${port}`;
-    const inner = new Server();
-    const server = createServer({ allowHalfOpen: true }, (socket) => {
-      const { pid, uid } = peerOfSocket(socket);
-      const isInside = this.#first !== undefined && lineage(pid, this.#first) !== undefined;
-      if (uid !== process.geteuid?.() || !isInside) socket.destroy();
-      else inner.emit('connection', socket);
-    });
-    const address = socketAddress(folder, name);
-    server.listen({ path: address.path, backlog: 511 });
-    await once(server, 'listening');
-    chmodSync(join(folder, name), 0o600);
-    this.#listening.push(server);
-    this.#addresses.push(address);
-    this.served.push(inner);
-    this.words.push(`${port}=${DOOR}/${name}`);
-  }
 }
