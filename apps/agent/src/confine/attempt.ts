@@ -82,7 +82,15 @@ export async function attempt(
   const out = wayOut({ ruleset, nd7Home, environment, outside, record: answered, rules, lost, own: own?.ports });
   grants?.reach(out);
   request.learning?.listensOn(out.listeners.flatMap(({ address, port }) => (address === '127.0.0.1' ? [port] : [])));
-  const prepared = prepareSession(request, out, door, way, own instanceof SeenListeners ? own.door : undefined);
+  let prepared: Prepared;
+  try {
+    prepared = prepareSession(request, out, door, way, own instanceof SeenListeners ? own.door : undefined);
+  } catch (error) {
+    // What still listens would keep nd7 from ending.
+    out.close();
+    own?.close();
+    throw error;
+  }
   let ingress: Ingress | undefined;
   let end = (): void => undefined;
   const commands = way.broker?.commands({
