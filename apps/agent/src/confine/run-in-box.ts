@@ -13,10 +13,10 @@ import { runContainer, type Inside } from './box-container.js';
 import { programOf, type EngineKind } from './box-engine.js';
 import { Ways } from './box-ways.js';
 import { Door } from './door.js';
-import { listenersOf, wayOut } from './egress.js';
+import { listenersOf, wayOut, type WayOut } from './egress.js';
 import { RefusedHosts } from './hosts.js';
 import { tellLate } from './late-leaves.js';
-import { openOutside } from './outside-programs.js';
+import { openOutside, type OutsidePrograms } from './outside-programs.js';
 import { RunRecord } from './record.js';
 import type { RunRequest } from './session-request.js';
 import { passSignals } from './signals.js';
@@ -44,9 +44,11 @@ export async function runInBox(request: RunRequest, box: Box): Promise<Ended> {
   const record = await RunRecord.open(request.nd7Home, ruleset.recording, warn);
   let door: Door | undefined;
   let ways: Ways | undefined;
+  let outside: OutsidePrograms | undefined;
+  let out: WayOut | undefined;
   const made: string[] = [];
   try {
-    const outside = await openOutside(request, record);
+    outside = await openOutside(request, record);
     // What is run first, outside, is none that a session can have laid there.
     if (outside.reach.isOpen(program))
       throw new CliError(
@@ -67,7 +69,7 @@ export async function runInBox(request: RunRequest, box: Box): Promise<Ended> {
       );
     const refused = new RefusedHosts();
     const ports = Array.from({ length: listenersOf(ruleset) }, (_, i) => FIRST_PORT + i);
-    const out = wayOut({
+    out = wayOut({
       ...{
         ruleset,
         nd7Home: request.nd7Home,
@@ -112,7 +114,6 @@ export async function runInBox(request: RunRequest, box: Box): Promise<Ended> {
     out.close();
     await tellLate(ruleset, leaves, (...entry) => record.note(...entry), warn, `a box of ${box.kind}`);
     request.decided(refused.tallies, []);
-    outside.reach.close();
     await door.close();
     await record.end(ended);
     await record.close();
@@ -122,7 +123,10 @@ export async function runInBox(request: RunRequest, box: Box): Promise<Ended> {
     await record.close().catch(() => undefined);
     throw error;
   } finally {
+    // What still listens would keep nd7 from ending.
+    out?.close();
     ways?.close();
+    outside?.reach.close();
     if (door?.hasOthers === false) made.toReversed().forEach(removeIfEmpty);
     door?.release();
   }
