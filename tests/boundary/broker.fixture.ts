@@ -97,6 +97,13 @@ export class Desk {
     return { status, stdout, stderr };
   }
 
+  /** What the person types in another terminal, in the same folder. */
+  nd7(...args: string[]): Ran {
+    const how = { cwd: this.project, env: this.environment, encoding: 'utf8' as const, timeout: 60_000 };
+    const { status, stdout, stderr } = spawnSync(process.execPath, [BIN, ...args], { ...how, ...this.user });
+    return { status, stdout, stderr };
+  }
+
   start(script: string): ChildProcess {
     const [program = '', ...args] = this.#command(script);
     const child = spawn(program, args, {

@@ -49,7 +49,8 @@ size_t bare_guard(const char *path, size_t length) {
 
 size_t bare_hides(const char *path, size_t length) {
   const size_t n = longest(path, length, true);
-  return n >= writable_root(path, length) ? n : 0;
+  /* What is shown in what is hidden is not hidden. */
+  return n >= writable_root(path, length) && longest(path, length, false) == n ? n : 0;
 }
 
 bool bare_is_above(const char *path, size_t length) {

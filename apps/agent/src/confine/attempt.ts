@@ -60,6 +60,9 @@ export interface Way {
 /** What a supervisor can do at best: what it can do here it says itself. */
 const SUPERVISED: Supervised = { sockets: true, masks: true };
 
+/** How a way out's own files are given to programs. */
+const FILES: Readonly<Record<PlanTier, 'placed' | 'in place' | 'none'>> = { T1: 'placed', T2: 'in place', T3: 'none' };
+
 /** Runs the program so, or answers why it could not be started so. Throws `CliError` as `runSession`. */
 export async function attempt(
   request: RunRequest,
@@ -79,7 +82,8 @@ export async function attempt(
   const { nd7Home, environment } = request;
   const rules = (): NetworkRules => grants?.network ?? ruleset.network;
   const lost = (): void => request.warn('the relay of the proxy has ended: nothing gets out of this session any more');
-  const out = wayOut({ ruleset, nd7Home, environment, outside, record: answered, rules, lost, own: own?.ports });
+  const files = FILES[way.tier];
+  const out = wayOut({ ruleset, nd7Home, environment, outside, record: answered, rules, lost, files, own: own?.ports });
   grants?.reach(out);
   request.learning?.listensOn(out.listeners.flatMap(({ address, port }) => (address === '127.0.0.1' ? [port] : [])));
   let prepared: Prepared;

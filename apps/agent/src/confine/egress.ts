@@ -52,6 +52,8 @@ export interface WayOutInput {
    * reached without one, and programs that know of no proxy are not.
    */
   own?: readonly number[] | undefined;
+  /** How programs can be given files: in places of their own, at the places where they lie (T2), or not at all. */
+  files?: 'placed' | 'in place' | 'none';
   /** With `own`: granted ports are not reached without it, since the session has a loopback of its own that somebody else has made. */
   servesLoopback?: boolean;
   /** Replaced where a test stands in for the internet. */
@@ -151,16 +153,16 @@ function onStream(at: Listener, serve: (listener: Server) => void): Served {
 
 /** Lets the proxy end TLS for the hosts of credentials that are put on so; what programs then have to trust, undefined where there are none. */
 function terminated(egress: Egress, input: WayOutInput): Roots | undefined {
-  const { ruleset, nd7Home, environment, own } = input;
+  const { ruleset, nd7Home, environment, own, files = own === undefined ? 'placed' : 'none' } = input;
   const credentials = ruleset.network.credentials.filter(({ way }) => way === 'terminate');
   const hosts = credentials.flatMap((credential) => credential.hosts);
   const [first] = credentials;
   if (first === undefined) return undefined;
-  if (own !== undefined)
+  if (files === 'none')
     throw new CliError(
       2,
-      `the credential "${first.name}" is put on by ending TLS, and tiers T2 and T3 cannot show programs what they then have to trust`,
-      'Point its client at an endpoint ("way": "endpoint"), take it out of your policy, or use tier T1.',
+      `the credential "${first.name}" is put on by ending TLS, and programs in tier T3 or in another's box cannot be shown what they then have to trust`,
+      'Point its client at an endpoint ("way": "endpoint"), take it out of your policy, or use tier T1 or T2.',
       'no-terminate',
     );
   const [twice] = hosts.filter((host, i) => hosts.indexOf(host) !== i);
@@ -173,7 +175,7 @@ function terminated(egress: Egress, input: WayOutInput): Roots | undefined {
     );
   const authority = new SessionAuthority(hosts);
   for (const credential of credentials) egress.terminate(credential, authority, () => secretOf(credential, input));
-  return layRoots(nd7Home, authority.certificate, environment);
+  return layRoots(nd7Home, authority.certificate, environment, files === 'placed');
 }
 
 /** How many listeners a way out needs, where they are this machine's own: the proxy's, and one for each credential with an endpoint. */

@@ -9,7 +9,8 @@ import { text } from 'node:stream/consumers';
 import { findLauncher, launch, prepare, type Launched } from '@nd7/confine';
 import type { EgressDecision } from '@nd7/egress';
 import { throwAway } from '../testing/recorder.fixture.js';
-import { wayOut, type WayOutInput } from './egress.js';
+import { listenersOf, wayOut, type WayOutInput } from './egress.js';
+import { OwnListeners } from './own-listeners.js';
 import { OutsidePrograms } from './outside-programs.js';
 import { Reach } from './reach.js';
 import { rulesetFor } from './ruleset.js';
@@ -30,6 +31,8 @@ export class TestSession {
   readonly environment: Record<string, string> = { PATH: process.env['PATH'] ?? '', HOME: this.home, LANG: 'C.UTF-8' };
   /** Roots that the proxy believes, where it speaks TLS itself. */
   tls: NonNullable<WayOutInput['internet']>['tls'];
+  /** What holds the session. */
+  tier: 'T1' | 'T2' = 'T1';
   /** What the session was let write, as soon as it runs. */
   reach: Reach | undefined;
   readonly #names = new Map<string, string>();
@@ -77,8 +80,10 @@ export class TestSession {
   ): Promise<Said> {
     const { ruleset } = rulesetFor({ ...this, profile: null, agent: undefined, environment: this.environment });
     this.reach = Reach.alone(ruleset);
+    const own = this.tier === 'T2' ? await OwnListeners.open(listenersOf(ruleset)) : undefined;
     const out = wayOut({
       ruleset,
+      ...(own && { own: own.ports, files: 'in place' }),
       nd7Home: this.nd7Home,
       environment: this.environment,
       outside: OutsidePrograms.of(ruleset, this.reach, this.environment),
@@ -98,19 +103,22 @@ export class TestSession {
       variables: out.environment,
       cwd: this.project,
       nd7Home: this.nd7Home,
-      userNamespace: true,
+      tier: this.tier,
+      userNamespace: this.tier === 'T1',
       isRoot: process.geteuid?.() === 0,
       isObserved: true,
       isFront: false,
     });
     const session = launch(launcher.path, prepared.plan, {
       stdio: ['ignore', 'pipe', 'pipe'],
+      ...(own && { doors: { announced: (port) => own.announced(port), opened: (socket) => socket.destroy() } }),
       front: { judge: () => Promise.resolve({ allow: true }), heard: () => undefined },
     });
     try {
       const { stdout, stderr } = session.process;
       const said = Promise.all([stdout, stderr].map((stream) => (stream === null ? '' : text(stream))));
-      void session.listeners.then((opened) => out.serve(opened));
+      if (own === undefined) void session.listeners.then((opened) => out.serve(opened));
+      else out.serve(own.served);
       if ((await session.started) !== undefined) await running(session);
       const { code, failure } = await session.ended;
       if (failure !== undefined) throw new Error(JSON.stringify(failure));
@@ -121,6 +129,7 @@ export class TestSession {
       await session.ended;
       for (const opened of await session.listeners) opened.close();
       out.close();
+      own?.close();
       prepared.clean();
     }
   }
