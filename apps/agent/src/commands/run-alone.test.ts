@@ -77,6 +77,19 @@ describe('nd7 run in tier T3', () => {
     }
   });
 
+  it('ends, and says why, where the policy asks for a way out that is not there', () => {
+    const from = { variable: 'TOKEN' };
+    policy({
+      network: { allow: ['r.example.com'] },
+      credentials: [{ name: 'r', hosts: ['r.example.com'], way: 'terminate', from }],
+    });
+    const how = { cwd: project, env: environment(), encoding: 'utf8', timeout: 20_000 } as const;
+    const args = [BIN, 'run', '--tier', 'T3', '--', 'touch', 'ran'];
+    const { status, signal, stderr } = spawnSync(process.execPath, args, how);
+    expect([status, signal, readdirSync(project)]).toEqual([2, null, []]);
+    expect(stderr).toContain('put on by ending TLS');
+  });
+
   it('tells and records what became of protected names, and what in a repository runs something', () => {
     spawnSync('git', ['init', '-q'], { cwd: project });
     mkdirSync(join(project, '.claude'));

@@ -83,15 +83,16 @@ export async function attempt(
   const rules = (): NetworkRules => grants?.network ?? ruleset.network;
   const lost = (): void => request.warn('the relay of the proxy has ended: nothing gets out of this session any more');
   const files = FILES[way.tier];
-  const out = wayOut({ ruleset, nd7Home, environment, outside, record: answered, rules, lost, files, own: own?.ports });
-  grants?.reach(out);
-  request.learning?.listensOn(out.listeners.flatMap(({ address, port }) => (address === '127.0.0.1' ? [port] : [])));
+  let out: WayOut | undefined;
   let prepared: Prepared;
   try {
+    out = wayOut({ ruleset, nd7Home, environment, outside, record: answered, rules, lost, files, own: own?.ports });
+    grants?.reach(out);
+    request.learning?.listensOn(out.listeners.flatMap(({ address, port }) => (address === '127.0.0.1' ? [port] : [])));
     prepared = prepareSession(request, out, door, way, own instanceof SeenListeners ? own.door : undefined);
   } catch (error) {
     // What still listens would keep nd7 from ending.
-    out.close();
+    out?.close();
     own?.close();
     throw error;
   }
