@@ -39,4 +39,5 @@ const server = createServer((asked, answer) => {
   answer.setHeader('content-type', 'application/json');
   return answer.end(JSON.stringify({ name: 'greeter', 'dist-tags': { latest: '1.0.0' }, versions }));
 });
-server.listen(0, '127.0.0.1', () => console.log(server.address().port));
+// A text: a number is printed in colour where colour is asked for.
+server.listen(0, '127.0.0.1', () => console.log(String(server.address().port)));

@@ -26,6 +26,7 @@ export class Channel {
   readonly listeners: Promise<Opened[]>;
   readonly #child: ChildProcess;
   readonly #waiting = new Map<number, Waiting>();
+  readonly #early = new Set<Socket>();
   #asked = 0;
   #isOver = false;
 
@@ -37,12 +38,14 @@ export class Channel {
       child.on('message', (message: Message, handle) => {
         if (message.listener === undefined) return this.#take(message, handle);
         if (!(handle instanceof Server || handle instanceof Datagrams)) return;
+        if (handle instanceof Server) this.#keepEarly(handle);
         found.set(message.listener, handle);
         if (found.size === count) done(Array.from({ length: count }, (_, i) => found.get(i) as Opened));
       });
       void end.then(() => {
         // Some that came before the session ended are nobody's.
         if (found.size < count) for (const opened of found.values()) opened.close();
+        for (const socket of this.#early) socket.destroy();
         done([]);
       });
     });
@@ -60,6 +63,26 @@ export class Channel {
         if (error !== null && this.#waiting.delete(id)) reject(error);
       });
     });
+  }
+
+  /** A program may connect while other listeners are still on their way: what comes before somebody hears a listener waits for who hears it. */
+  #keepEarly(server: Server): void {
+    const early: Socket[] = [];
+    const keep = (socket: Socket): void => {
+      early.push(socket.on('error', () => undefined));
+      this.#early.add(socket);
+    };
+    const heard = (event: string | symbol): void => {
+      if (event !== 'connection') return;
+      server.off('newListener', heard).off('connection', keep);
+      process.nextTick(() => {
+        for (const socket of early) {
+          this.#early.delete(socket);
+          server.emit('connection', socket);
+        }
+      });
+    };
+    server.on('connection', keep).on('newListener', heard);
   }
 
   #take({ connected, failed, error = 0 }: Message, handle: unknown): void {

@@ -13,6 +13,13 @@ const folder = fileURLToPath(new URL('..', import.meta.url));
 const relay = join(folder, 'build/nd7-relay');
 const fuzz = join(folder, 'build/fuzz');
 
+// Without a compiler there is neither.
+const built = spawnSync(process.execPath, [join(folder, 'build.mjs'), '--sanitize'], { encoding: 'utf8' });
+
+it('compiles without a warning, also with the sanitizers', () => {
+  expect([built.status, built.stderr]).toEqual([0, '']);
+});
+
 (existsSync(fuzz) ? it : it.skip)('reads any bytes without harm (fuzz)', () => {
   const ran = spawnSync(fuzz, [String(Date.now() % 1e6), '60000'], { encoding: 'utf8' });
   expect([ran.status, ran.stderr]).toEqual([0, '']);
