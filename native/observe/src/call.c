@@ -126,8 +126,6 @@ void call_loop(int listener) {
     char room[ROOM];
   } notification;
   for (;;) {
-    /* The other's threads take no turns: commands that are asked about what they read are few. */
-    if (listener == observe.listener) turn_take();
     memset(&notification, 0, sizeof notification);
     if (ioctl(listener, SECCOMP_IOCTL_NOTIF_RECV, &notification) != 0) {
       if (errno == EINTR) continue;
@@ -136,7 +134,6 @@ void call_loop(int listener) {
       if (nobody_calls(listener)) return;
       continue;
     }
-    turn_begin();
     const struct seccomp_notif *n = &notification.head;
     struct call call = {.listener = listener, .id = n->id, .pid = (pid_t)n->pid, .number = n->data.nr};
     memcpy(call.args, n->data.args, sizeof call.args);
@@ -144,6 +141,5 @@ void call_loop(int listener) {
     pointers_settle();
     if (!learn_take(&call)) dispatch(&call);
     if (!call.answered) call_fail(&call, EACCES);
-    turn_end();
   }
 }

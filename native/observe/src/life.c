@@ -156,7 +156,6 @@ static _Noreturn void answer_calls(int life, int hand, uint32_t facts) {
   start_threads();
   pointers_start();
   grants_start();
-  turns_start();
   floor_await();
   channel_ready(facts);
   close(report_fd);

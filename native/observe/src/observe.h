@@ -72,15 +72,6 @@ void call_give(struct call *call, int fd, bool close_on_exec);
 /* Whether a signal that its program handles has come for the caller: it would have broken off a call that waits. */
 bool call_is_signalled(const struct call *call);
 
-/* --- turn.c: which thread receives the next call ------------------------------------------------------------------ */
-
-void turns_start(void);
-/* Waits until it is this thread's. */
-void turn_take(void);
-/* Around what is done with a call. */
-void turn_begin(void);
-void turn_end(void);
-
 /* --- caller.c: what is read from a caller; each returns 0 or an errno ------------------------------------------ */
 
 int caller_text(const struct call *call, uint64_t address, char to[PATH_MAX]);
