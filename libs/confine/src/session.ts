@@ -1,20 +1,8 @@
-import { randomBytes } from 'node:crypto';
-import {
-  accessSync,
-  constants,
-  copyFileSync,
-  existsSync,
-  mkdirSync,
-  readdirSync,
-  realpathSync,
-  rmdirSync,
-  rmSync,
-  statSync,
-  writeFileSync,
-} from 'node:fs';
+import { accessSync, constants, copyFileSync, existsSync, mkdirSync, realpathSync, rmdirSync, statSync } from 'node:fs';
 import { release } from 'node:os';
 import { dirname, join } from 'node:path';
 import { environmentInside, type Ruleset } from '@nd7/policy';
+import { layCanary, type Canary } from './canary.js';
 import { callFilter } from './filter/filter.js';
 import type { Architecture } from './filter/syscalls.js';
 import { encodeNames } from './names/table.js';
@@ -24,6 +12,7 @@ import { buildBare, TooManyRulesError, type BareBuilt, type BareDoor } from './b
 import { makeOwnFolders, type OwnFolders } from './bare/own-folders.js';
 import { RIGHTS, type Listener, type Plan, type PlanTier, type Route } from './plan.js';
 import { keepsSignals, landlockOf, SIGNAL_SCOPE } from './landlock.js';
+import { hasNoRoom } from './no-room.js';
 import { shownResolver } from './resolver.js';
 import { buildView, type Built, type Shown } from './view/build.js';
 
@@ -89,10 +78,6 @@ export class PrepareError extends Error {
   }
 }
 
-const CANARY = '.canary-';
-/** No start takes so long. */
-const CANARY_MS = 60_000;
-
 const ARCHITECTURES: Partial<Record<NodeJS.Architecture, Architecture>> = { x64: 'x86_64', arm64: 'aarch64' };
 
 /**
@@ -128,7 +113,7 @@ export function prepare(input: SessionInput): Prepared {
     learns: input.isObserved === true && input.learns === true,
     broker: input.broker,
   };
-  return prepared(plan, built, made, () => rmSync(canary, { force: true }));
+  return prepared(plan, built, made, canary.clean);
 }
 
 /** The same where no namespaces are made: folders of the session's own lie beside those of others. */
@@ -160,7 +145,7 @@ function prepareBare(input: SessionInput, architecture: Architecture, made: read
     };
     if (own.tmp !== undefined) plan.environment = { ...plan.environment, TMPDIR: own.tmp, TMP: own.tmp, TEMP: own.tmp };
     return prepared(plan, built, made, () => {
-      rmSync(canary, { force: true });
+      canary.clean();
       own.remove();
     });
   } catch (error) {
@@ -196,7 +181,7 @@ function prepareAlone(input: SessionInput, architecture: Architecture, made: rea
     if (own.tmp !== undefined) plan.environment = { ...plan.environment, TMPDIR: own.tmp, TMP: own.tmp, TEMP: own.tmp };
     const leaves = recordLeaves(ruleset, built.found);
     const clean = (): void => {
-      rmSync(canary, { force: true });
+      canary.clean();
       own.remove();
     };
     return { ...prepared(plan, built, made, clean), leaves };
@@ -222,22 +207,15 @@ function bareFor(input: SessionInput, own: OwnFolders): BareBuilt {
   }
 }
 
-function layCanary(nd7Home: string): string {
-  const canary = join(realpathSync(nd7Home), `${CANARY}${randomBytes(8).toString('hex')}`);
-  sweep(nd7Home);
-  writeFileSync(canary, randomBytes(32), { mode: 0o600 });
-  return canary;
-}
-
 type Common =
   'cwd' | 'argv' | 'environment' | 'listeners' | 'routes' | 'connects' | 'view' | 'rules' | 'stopFront' | 'selfTest';
 
 /** What every tier's plan has. Throws `PrepareError` where the program could not stand where it is. */
-function planFor(input: SessionInput, built: Built, canary: string): Pick<Plan, Common> {
+function planFor(input: SessionInput, built: Built, canary: Canary): Pick<Plan, Common> {
   const { ruleset } = input;
   const cwd = realpathSync(input.cwd);
   if (built.stateOf(cwd) === 'hidden') {
-    rmSync(canary, { force: true });
+    canary.clean();
     throw new PrepareError(
       `the folder that you are in is hidden inside: ${cwd}`,
       'Change into the project, or allow the folder in your policy.',
@@ -253,7 +231,7 @@ function planFor(input: SessionInput, built: Built, canary: string): Pick<Plan, 
     connects: input.connects === true,
     view: built.view,
     rules: built.rules,
-    selfTest: { canary, outside: outsideFolder(ruleset, built) },
+    selfTest: { canary: canary.path, outside: outsideFolder(ruleset, built) },
   };
 }
 
@@ -261,26 +239,29 @@ function prepared(plan: Plan, built: Built | BareBuilt, made: readonly string[],
   return { plan, built, clean, removeEmptyFolders: () => made.toReversed().forEach(removeIfEmpty) };
 }
 
-/** Takes away canaries of starts that were killed. */
-function sweep(nd7Home: string): void {
-  for (const name of readdirSync(nd7Home).filter((entry) => entry.startsWith(CANARY))) {
-    const path = join(nd7Home, name);
-    if ((statSync(path, { throwIfNoEntry: false })?.mtimeMs ?? 0) < Date.now() - CANARY_MS)
-      rmSync(path, { force: true });
-  }
-}
-
-/** Makes the folders and files that a ruleset wants to be there. Returns the folders that were not there before, each after the one that it lies in. */
+/**
+ * Makes the folders and files that a ruleset wants to be there. Returns the folders that were not there before, each after the one that it lies in. On a full
+ * disk it goes without them: what would write there could not either.
+ */
 export function layOut(ruleset: Ruleset, searched: string): string[] {
   const made: string[] = [];
   for (const { path, ifPrograms } of ruleset.makeFolders)
     if (ifPrograms === null || ifPrograms.some((name) => isProgram(name, searched))) {
-      const first = mkdirSync(path, { recursive: true, mode: 0o700 });
+      const first = ifRoom(() => mkdirSync(path, { recursive: true, mode: 0o700 }));
       if (first !== undefined) made.push(...foldersDownTo(path, first));
     }
   for (const { from, to } of ruleset.seeds)
-    if (existsSync(from) && !existsSync(to)) copyFileSync(from, to, constants.COPYFILE_EXCL);
+    if (existsSync(from) && !existsSync(to)) ifRoom(() => copyFileSync(from, to, constants.COPYFILE_EXCL));
   return made;
+}
+
+function ifRoom<T>(make: () => T): T | undefined {
+  try {
+    return make();
+  } catch (error) {
+    if (hasNoRoom(error)) return undefined;
+    throw error;
+  }
 }
 
 function foldersDownTo(path: string, first: string): string[] {

@@ -66,13 +66,13 @@ describe('nd7 run in tier T3', () => {
     expect(log().filter((line) => line.includes('"kind":"enforcement","data":{"tier":"T3"')).length).toBe(1);
   });
 
-  it('ends where the session cannot be prepared, since the disk is full', () => {
-    const fill =
-      'mount -t tmpfs -o size=1m,mode=700 none "$HOME/.nd7" && (umask 77; echo "{\\"nd7\\":1,\\"recording\\":\\"best-effort\\"}" > "$HOME/.nd7/policy.jsonc") && dd if=/dev/zero of="$HOME/.nd7/fill" bs=4k 2>/dev/null';
+  it('ends where the session cannot be prepared, since the disk is read-only', () => {
+    const readOnly =
+      'mount -t tmpfs -o size=1m,mode=700 none "$HOME/.nd7" && (umask 77; echo "{\\"nd7\\":1,\\"recording\\":\\"best-effort\\"}" > "$HOME/.nd7/policy.jsonc") && mount -o remount,ro "$HOME/.nd7"';
     for (const tier of ['T2', 'T3']) {
-      const full = ['-rm', 'sh', '-c', `${fill}; exec "$0" "$@"`, process.execPath, BIN];
+      const inOwn = ['-rm', 'sh', '-c', `${readOnly}; exec "$0" "$@"`, process.execPath, BIN];
       const how = { cwd: project, env: environment(), timeout: 10_000 };
-      const { status, signal } = spawnSync('unshare', [...full, 'run', '--tier', tier, '--', 'touch', 'ran'], how);
+      const { status, signal } = spawnSync('unshare', [...inOwn, 'run', '--tier', tier, '--', 'touch', 'ran'], how);
       expect([tier, signal, status === 0, readdirSync(project)]).toEqual([tier, null, false, []]);
     }
   });

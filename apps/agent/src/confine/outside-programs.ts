@@ -2,6 +2,7 @@
 import { accessSync, closeSync, constants, openSync, readSync, statSync } from 'node:fs';
 import { basename, delimiter, isAbsolute, join } from 'node:path';
 import type { Ruleset } from '@nd7/policy';
+import { reasonOf } from '../cli/full-disk.js';
 import { OWN_PROGRAMS } from './own-program.js';
 import { Reach } from './reach.js';
 import type { RunRecord } from './record.js';
@@ -218,7 +219,7 @@ export async function openOutside(
   try {
     reach = Reach.open(nd7Home, record.id, ruleset);
   } catch (error) {
-    warn(`other sessions do not know what this one may write: ${textOf(error)}`);
+    warn(`other sessions do not know what this one may write: ${reasonOf(error, nd7Home)}`);
     reach = Reach.alone(ruleset);
   }
   const programs = OutsidePrograms.of(ruleset, reach, environment);

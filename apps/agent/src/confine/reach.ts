@@ -69,9 +69,14 @@ export class Reach {
     };
     // Nobody reads half of it: a name that begins with a dot is not read.
     const made = join(folder, `.${session}`);
-    writeFileSync(made, `${JSON.stringify(told)}\n`, { mode: 0o600 });
+    try {
+      writeFileSync(made, `${JSON.stringify(told)}\n`, { mode: 0o600 });
+      renameSync(made, join(folder, session));
+    } catch (error) {
+      rmSync(made, { force: true });
+      throw error;
+    }
     reach.#file = join(folder, session);
-    renameSync(made, reach.#file);
     return reach;
   }
 

@@ -4,28 +4,39 @@ import { formatTime, type EntryDraft } from '@nd7/entry';
 import { machineKey, openHome, openSession, type Home, type Journal } from '@nd7/journal';
 import type { Ruleset } from '@nd7/policy';
 import { systemClock } from '@nd7/signing';
+import { fullDisk, reasonOf } from '../cli/full-disk.js';
 import { CliError } from '../cli/io.js';
 import { VERSION } from '../cli/version.js';
 import { endDeadSessions } from '../recorder/doors.js';
 import { Losses } from '../recorder/losses.js';
 
 const SOON_MS = 100;
+/** A chain that could not be begun is tried again so much later at the soonest: each try costs the session a write that waits. */
+const AGAIN_MS = 1000;
 
 /**
  * The record of one confined session: a chain of its own, with the boundary in front and the end of the program behind. What cannot be
  * written refuses what it would have told of where the policy requires recording; else that goes on, and a gap entry tells of it as soon as
- * one can be written.
+ * one can be written: also where the chain itself could not be begun. What holds is told again then.
  */
 export class RunRecord {
   /** What the session is called, recorded or not. */
   readonly id = `run-${randomBytes(8).toString('hex')}`;
   readonly #losses = new Losses();
+  #home: Home | undefined;
   #opening: Promise<void> | undefined;
   #journal: Journal | undefined;
+  /** When the next try to begin the chain may come, where one has failed. */
+  #notBefore = -Infinity;
+  /** Why the chain is not begun. */
+  #whyNot = 'failed';
+  #isSwept = false;
+  /** What holds, while no chain says it. */
+  #boundary: Omit<EntryDraft, 'time'> | undefined;
   #syncing: NodeJS.Timeout | undefined;
 
   private constructor(
-    private readonly home: Home | undefined,
+    private readonly nd7Home: string,
     private readonly recording: Ruleset['recording'],
     private readonly warn: (text: string) => void,
   ) {}
@@ -35,13 +46,13 @@ export class RunRecord {
    * policy requires recording and nd7's home cannot be written.
    */
   static begin(nd7Home: string, recording: Ruleset['recording'], warn: (text: string) => void): RunRecord {
+    const record = new RunRecord(nd7Home, recording, warn);
     try {
-      return new RunRecord(openHome(nd7Home), recording, warn);
+      record.#home = openHome(nd7Home);
     } catch (error) {
-      if (recording === 'required') throw unrecorded('the session', error);
-      warn(`the session is not recorded: ${reasonOf(error)}`);
-      return new RunRecord(undefined, recording, warn);
+      record.#notBegun(error);
     }
+    return record;
   }
 
   /** The same with its chain open. */
@@ -51,26 +62,35 @@ export class RunRecord {
     return record;
   }
 
-  /** Opens the chain, once. Throws `CliError` where the policy requires recording and it cannot be. */
+  /** Opens the chain; one that could not be is tried again later. Throws `CliError` where the policy requires recording and it cannot be. */
   open(): Promise<void> {
-    this.#opening ??= this.#open();
-    return this.#opening;
+    if (this.#journal === undefined && performance.now() >= this.#notBefore) this.#opening ??= this.#open();
+    return this.#opening ?? Promise.resolve();
   }
 
   async #open(): Promise<void> {
-    if (this.home === undefined) return;
     try {
-      await endDeadSessions(this.home, 'another session started').catch(() => undefined);
-      this.#journal = await openSession(this.home, this.id, {
-        machine: machineKey(this.home),
+      const home = (this.#home ??= openHome(this.nd7Home));
+      if (!this.#isSwept) await endDeadSessions(home, 'another session started').catch(() => undefined);
+      this.#isSwept = true;
+      this.#journal = await openSession(home, this.id, {
+        machine: machineKey(home),
         start: { agent: 'nd7-run', version: VERSION },
         // Nothing runs before what holds is on the disk, and with it what this began.
         isHasty: true,
       });
     } catch (error) {
-      if (this.recording === 'required') throw unrecorded('the session', error);
-      this.warn(`the session is not recorded: ${reasonOf(error)}`);
+      this.#opening = undefined;
+      this.#notBegun(error);
     }
+  }
+
+  /** Throws `CliError` where the policy requires recording. */
+  #notBegun(error: unknown): void {
+    if (this.recording === 'required') throw unrecorded('the session', error, this.nd7Home);
+    if (this.#notBefore === -Infinity) this.#warn('the session is not recorded', error);
+    this.#notBefore = performance.now() + AGAIN_MS;
+    this.#whyNot = fullDisk(error) ?? (error as { code?: string }).code ?? 'failed';
   }
 
   /** The chain's id; undefined where there is none, or none yet. */
@@ -109,20 +129,29 @@ export class RunRecord {
     write: (journal: Journal, drafts: EntryDraft[]) => Promise<unknown>,
   ): Promise<void> {
     await this.open();
-    if (this.#journal === undefined) return;
     const now = systemClock.now();
+    if (this.#journal === undefined) {
+      this.#losses.add(this.#whyNot, now, draft.kind);
+      if (draft.kind === 'enforcement') this.#boundary = draft;
+      return;
+    }
     const time = formatTime(now);
     const lost = this.#losses.take();
-    const gap = lost && { time, source: 'recorder:nd7', kind: 'gap', data: JSON.stringify(lost.data) };
-    const timed = { time, ...draft };
+    const gap = lost && { source: 'recorder:nd7', kind: 'gap', data: JSON.stringify(lost.data) };
+    const drafts = [gap, this.#boundary, draft].filter((one) => one !== undefined).map((one) => ({ time, ...one }));
     try {
-      await write(this.#journal, gap === undefined ? [timed] : [gap, timed]);
+      await write(this.#journal, drafts);
+      this.#boundary = undefined;
     } catch (error) {
-      if (this.recording === 'required') throw unrecorded(what, error);
-      if (lost === undefined) this.warn(`${what} is not recorded: ${reasonOf(error)}`);
+      if (this.recording === 'required') throw unrecorded(what, error, this.nd7Home);
+      if (lost === undefined) this.#warn(`${what} is not recorded`, error);
       else this.#losses.putBack(lost);
       this.#losses.add((error as { code?: string }).code ?? 'failed', now, draft.kind);
     }
+  }
+
+  #warn(what: string, error: unknown): void {
+    this.warn(`${what}: ${reasonOf(error, this.nd7Home)}`);
   }
 
   /**
@@ -158,23 +187,21 @@ export class RunRecord {
   async close(): Promise<void> {
     clearTimeout(this.#syncing);
     try {
-      await this.open();
+      // One that could not be begun has nothing to say any more.
+      await (this.#notBefore === -Infinity ? this.open() : this.#opening);
       await this.#journal?.close({ seal: true });
     } catch (error) {
-      if (this.recording === 'required') throw unrecorded('the end of the session', error);
-      if (!this.#losses.any) this.warn(`the record of the session is not sealed: ${reasonOf(error)}`);
+      if (this.recording === 'required') throw unrecorded('the end of the session', error, this.nd7Home);
+      if (!this.#losses.any) this.#warn('the record of the session is not sealed', error);
     }
   }
 }
 
-function reasonOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
-}
-
-function unrecorded(what: string, error: unknown): CliError {
+/** What is told where the policy requires what cannot be recorded. */
+export function unrecorded(what: string, error: unknown, nd7Home: string): CliError {
   return new CliError(
     1,
-    `${what} cannot be recorded, and the policy requires it: ${reasonOf(error)}`,
+    `${what} cannot be recorded, and the policy requires it: ${reasonOf(error, nd7Home)}`,
     'Mend that, or say "recording": "best-effort" in your policy.',
     'unrecorded',
   );

@@ -1,5 +1,6 @@
 // A session: its record, its door and its grants, and the attempts at it, the strongest first. One attempt is in attempt.ts.
 import { adviceFor, findLauncher, type Ended } from '@nd7/confine';
+import { reasonOf } from '../cli/full-disk.js';
 import { CliError } from '../cli/io.js';
 import { SessionGrants } from '../grants/session-grants.js';
 import { safeLine } from '../show/safe.js';
@@ -9,7 +10,7 @@ import { brokered, type Brokered } from './brokered.js';
 import { Door } from './door.js';
 import { openOutside, type OutsidePrograms } from './outside-programs.js';
 import type { Reach } from './reach.js';
-import { RunRecord } from './record.js';
+import { RunRecord, unrecorded } from './record.js';
 import type { RunRequest } from './session-request.js';
 
 /**
@@ -107,14 +108,8 @@ async function openDoor(request: RunRequest, record: RunRecord): Promise<Door | 
     if (attachment !== undefined) door.prepare();
     return door;
   } catch (error) {
-    const why = error instanceof Error ? error.message : String(error);
-    if (ruleset.recording === 'required')
-      throw new CliError(
-        1,
-        `hooks inside cannot be recorded, and the policy requires it: ${why}`,
-        'Mend that, or say "recording": "best-effort" in your policy.',
-        'unrecorded',
-      );
+    if (ruleset.recording === 'required') throw unrecorded('what hooks inside say', error, nd7Home);
+    const why = reasonOf(error, nd7Home);
     request.warn(`hooks inside are not recorded: ${why}`);
     await record.note('alarm', { reason: 'no door', detail: why }, 'that hooks inside are not recorded');
     return undefined;
@@ -145,7 +140,7 @@ async function openGrants(
     door.receive(grants);
     return grants;
   } catch (error) {
-    request.warn(`nd7 allow will not reach this session: ${error instanceof Error ? error.message : String(error)}`);
+    request.warn(`nd7 allow will not reach this session: ${reasonOf(error, request.nd7Home)}`);
     return undefined;
   }
 }

@@ -39,23 +39,26 @@ export function takeDoor(home: string, session: string): DoorFolder {
   makeFolders(join(home, 'run'), 0o700);
   const path = folderOf(home, session);
   const lock = takeLock(`${path}.lock`);
-  ftruncateSync(lock, 0);
-  writeSync(lock, session);
   const control = controlOf(path);
-  for (const folder of [path, control]) {
-    rmSync(folder, { recursive: true, force: true });
-    mkdirSync(folder, { mode: 0o700 });
-    chmodSync(folder, 0o700);
-  }
-  return {
-    path,
-    control,
-    release: () => {
-      for (const folder of [path, control]) rmSync(folder, { recursive: true, force: true });
-      rmSync(`${path}.lock`, { force: true });
-      closeSync(lock);
-    },
+  const release = (): void => {
+    for (const folder of [path, control]) rmSync(folder, { recursive: true, force: true });
+    rmSync(`${path}.lock`, { force: true });
+    closeSync(lock);
   };
+  try {
+    ftruncateSync(lock, 0);
+    writeSync(lock, session);
+    for (const folder of [path, control]) {
+      rmSync(folder, { recursive: true, force: true });
+      mkdirSync(folder, { mode: 0o700 });
+      chmodSync(folder, 0o700);
+    }
+  } catch (error) {
+    // A host that goes on would hold it for all the sessions after this one.
+    release();
+    throw error;
+  }
+  return { path, control, release };
 }
 
 function controlOf(door: string): string {

@@ -1,7 +1,7 @@
-import { randomBytes } from 'node:crypto';
-import { accessSync, constants, existsSync, mkdirSync, realpathSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { accessSync, constants, existsSync, mkdirSync, realpathSync, statSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 import { accessAt, environmentInside, type Ruleset } from '@nd7/policy';
+import { layCanary } from '../canary.js';
 import { PrepareError } from '../session.js';
 import { scan } from '../view/scan.js';
 import { compileSeatbelt } from './compile.js';
@@ -39,8 +39,7 @@ export function prepareSeatbelt(session: SeatbeltSession): { plan: SeatbeltPlan;
   const environment = { ...environmentInside(ruleset.environment, session.environment), ...session.variables };
   const program = programOf(argv[0] ?? '', environment['PATH'] ?? '', cwd);
   const found = scan(ruleset);
-  const canary = join(realpathSync(nd7Home), `.canary-${randomBytes(8).toString('hex')}`);
-  writeFileSync(canary, randomBytes(32), { mode: 0o600 });
+  const canary = layCanary(nd7Home);
   const { text, parameters } = compileSeatbelt({
     ruleset,
     realPath: realPathOf,
@@ -62,10 +61,10 @@ export function prepareSeatbelt(session: SeatbeltSession): { plan: SeatbeltPlan;
     argv,
     environment,
     cwd,
-    selfTest: { canary, outside: outside ?? '/', port: session.otherPort, front: process.pid },
+    selfTest: { canary: canary.path, outside: outside ?? '/', port: session.otherPort, front: process.pid },
     ...(session.library === undefined ? {} : { library: session.library }),
   };
-  return { plan, unseen: found.unseen, clean: () => rmSync(canary, { force: true }) };
+  return { plan, unseen: found.unseen, clean: canary.clean };
 }
 
 /** Where a path leads to, as far as there is something; with the case in which the volume keeps it. */
