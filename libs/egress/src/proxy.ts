@@ -21,7 +21,7 @@ import { Endpoint, type ReadSecret } from './endpoint.js';
 import { HttpFront } from './http.js';
 import { NameServer } from './names.js';
 import { AddressPool } from './pool.js';
-import type { Place } from './relay.js';
+import type { Place, RelayEnd } from './relay.js';
 import { Relayed, type Meaning } from './relayed.js';
 import { answerSocks } from './socks.js';
 import { admit, readHost, shown, sourceOf, type Admitted, type Resolve, type Target } from './target.js';
@@ -50,8 +50,16 @@ export interface EgressOptions {
   at?: (address: string, port: number) => Place;
   /** The program that moves the bytes of tunnels (native/relay). Absent: this process does. */
   relay?: string | undefined;
-  /** Told once when that program has ended by itself: nothing gets out any more. */
-  lost?: () => void;
+  /** Told when that program has ended by itself, and its tunnels with it. */
+  lost?: (relay: LostRelay) => void;
+}
+
+/** A relay that ended though its session goes on. */
+export interface LostRelay extends RelayEnd {
+  /** Tunnels that were open, or were being opened. */
+  tunnels: number;
+  /** Whether the next connection is served, by another one; else nothing gets out any more. */
+  goesOn: boolean;
 }
 
 /** Answers that are known again. */
@@ -177,8 +185,8 @@ export class Egress {
   }
 
   /** What moves the bytes of tunnels has ended by itself. */
-  lost(): void {
-    if (!this.#isOver) this.#options.lost?.();
+  lost(relay: LostRelay): void {
+    if (!this.#isOver) this.#options.lost?.(relay);
   }
 
   /** Whether a program has shown the session's token; true where none is asked for. */

@@ -2,20 +2,22 @@
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { createHash } from 'node:crypto';
 import { once } from 'node:events';
-import { readdirSync, readFileSync } from 'node:fs';
+import { spawn } from 'node:child_process';
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { createServer, type Socket } from 'node:net';
 import { buffer } from 'node:stream/consumers';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { connect as tlsConnect } from 'node:tls';
 import { MOVERS, rule, TestNet, tlsEcho, tlsThrough } from './egress.fixture.js';
+import type { LostRelay } from './proxy.js';
 import { addressBytes } from './relay.js';
 
 const [, relayed] = MOVERS;
 let net: TestNet;
-let lost: number;
+let lost: LostRelay[];
 beforeEach(async () => {
-  lost = 0;
-  net = await new TestNet().start({ ...relayed?.[1], lost: () => lost++ });
+  lost = [];
+  net = await new TestNet().start({ ...relayed?.[1], lost: (relay) => lost.push(relay) });
 });
 afterEach(() => net.stop());
 
@@ -33,6 +35,8 @@ const relayPid = (): number =>
       .split(' ')
       .at(-1),
   );
+
+const cmdline = (pid: number): string => readFileSync(`/proc/${String(pid)}/cmdline`, 'latin1');
 
 async function rawHost(take: (socket: Socket) => void): Promise<void> {
   await net.host('git.example.com', 22, createServer({ allowHalfOpen: true }, take));
@@ -174,16 +178,79 @@ async function rawHost(take: (socket: Socket) => void): Promise<void> {
     expect((await net.tunnel('git.example.com:22')).answer).toMatch(/^HTTP\/1\.1 502 [^]*nd7-reason: refused/);
   });
 
-  it('ends nothing but itself when it is killed: its tunnels close, nothing gets out, and that is told', async () => {
-    await rawHost((server) => server.resume().once('end', () => server.end()));
-    const { socket } = await net.tunnel('git.example.com:22');
-    const over = closed(socket);
-    process.kill(relayPid(), 'SIGKILL');
-    await over;
-    while (lost === 0) await sleep(5);
+  it('ends its tunnels when it is killed, which is told, and the next connection has another', async () => {
+    await rawHost((server) => server.end('there'));
+    net.rules.hosts.push(rule('slow.example.com', { raw: true }));
+    await net.host(
+      'slow.example.com',
+      22,
+      createServer((server) => server.on('error', () => undefined).resume()),
+      '93.184.216.35',
+    );
+    const [{ socket: one }, { socket: other }] = [
+      await net.tunnel('slow.example.com:22'),
+      await net.tunnel('slow.example.com:22'),
+    ];
+    const first = relayPid();
+    const over = [closed(one), closed(other)];
+    process.kill(first, 'SIGKILL');
+    await Promise.all(over);
+    while (lost.length === 0) await sleep(5);
+    expect(lost).toEqual([{ code: null, signal: 'SIGKILL', tunnels: 2, goesOn: true }]);
+    // The first is served by this process, which starts the relay.
+    for (let i = 0; i < 3; i++) {
+      const { socket } = await net.tunnel('git.example.com:22');
+      expect(String(await buffer(socket))).toBe('there');
+      await sleep(100);
+    }
+    expect(relayPid()).not.toBe(first);
+    expect(readFileSync(`/proc/${String(relayPid())}/cmdline`, 'latin1')).toMatch(/nd7-relay/);
+  });
+
+  it('is given to a session five times; then nothing gets out', async () => {
+    await rawHost((server) => server.end('there'));
+    for (let i = 1; i <= 5; i++) {
+      const relay = relayPid();
+      process.kill(relay, 'SIGKILL');
+      while (lost.length < i) await sleep(5);
+      if (i === 5) break;
+      expect((await net.tunnel('git.example.com:22')).answer).toMatch(/ 200 /);
+      while (relayPid() === relay || !/nd7-relay/.test(cmdline(relayPid()))) await sleep(5);
+      await sleep(50);
+    }
+    expect(lost.map(({ goesOn }) => goesOn)).toEqual([true, true, true, true, false]);
     const refused = once(net.client(), 'connect').catch((error: NodeJS.ErrnoException) => error.code);
     expect(await refused).toBe('ECONNREFUSED');
-    expect(lost).toBe(1);
+  });
+
+  it('ends with its session also where it is stopped', async () => {
+    const relay = relayPid();
+    process.kill(relay, 'SIGSTOP');
+    net.egress.close();
+    while (existsSync(`/proc/${String(relay)}`)) await sleep(5);
+    expect(lost).toEqual([]);
+  });
+
+  it('ends with who started it and was killed, also where it is stopped', async () => {
+    const program = relayed?.[1].relay ?? '';
+    const script = `
+      const { spawn } = require('node:child_process');
+      const server = require('node:net').createServer().listen(0, '127.0.0.1', () => {
+        const child = spawn(process.argv[1], ['1000', '8', 'f'], { stdio: ['ignore', 'ignore', 'inherit', 'pipe', 'ipc'], env: {}, detached: true });
+        child.send({ listener: 0 }, server, () => console.log(child.pid));
+      });`;
+    const starter = spawn(process.execPath, ['-e', script, program], { stdio: ['ignore', 'pipe', 'inherit'] });
+    const [said] = (await once(starter.stdout, 'data')) as [Buffer];
+    const relay = Number(String(said));
+    // The kernel has been asked by then.
+    while (!/^NoNewPrivs:\t1$/m.test(readFileSync(`/proc/${String(relay)}/status`, 'latin1'))) await sleep(5);
+    process.kill(relay, 'SIGSTOP');
+    while (!/^State:\tT/m.test(readFileSync(`/proc/${String(relay)}/status`, 'latin1'))) await sleep(5);
+    starter.kill('SIGKILL');
+    for (const end = Date.now() + 5000; existsSync(`/proc/${String(relay)}`);) {
+      expect(Date.now()).toBeLessThan(end);
+      await sleep(5);
+    }
   });
 });
 

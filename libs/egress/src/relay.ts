@@ -21,8 +21,14 @@ export interface RelayFront {
   ended(link: number): void;
   /** A connection that the relay does not serve, as it was accepted: nothing of what it says has been read. */
   handed(link: number, listener: number, socket: Socket): void;
-  /** The relay has ended though nobody closed it. */
-  lost(): void;
+  /** The relay has ended though nobody closed it, and its connections with it. */
+  lost(how: RelayEnd): void;
+}
+
+/** How a relay ended. */
+export interface RelayEnd {
+  code: number | null;
+  signal: string | null;
 }
 
 /** How a listener's connections begin: `first`: the program speaks first; `atOnce`: the front is asked before anything is said. */
@@ -56,9 +62,10 @@ export class Relay {
       if (this.#isOver) socket.destroy();
       else front.handed(handed, listener, socket);
     });
-    child.once('exit', () => {
-      if (!this.#isOver) front.lost();
+    child.once('exit', (code, signal) => {
+      const isLost = !this.#isOver;
       this.close();
+      if (isLost) front.lost({ code, signal });
     });
     child.unref();
     child.channel?.unref();
@@ -135,9 +142,10 @@ export class Relay {
     this.#order(ORDER.last, link, Buffer.from(text).subarray(0, MAX_ORDER - HEAD));
   }
 
-  /** Ends every connection. */
+  /** Ends every connection. Killed, since one that is stopped hears nothing. */
   close(): void {
     this.#isOver = true;
+    this.#child.kill('SIGKILL');
     this.#channel.destroy();
     if (this.#child.connected) this.#child.disconnect();
   }

@@ -1,20 +1,27 @@
-import type { Server, Socket } from 'node:net';
+import { closeSync } from 'node:fs';
+import { createServer, type Server, type Socket } from 'node:net';
 import { getSystemErrorName } from 'node:util';
+import { duplicate } from '@nd7/kernel';
 import { answerText } from './answer.js';
 import { readConnect } from './connect-head.js';
 import { Refusal, Unreachable, type Via } from './decision.js';
 import { alternate, notReached, unreachable } from './dial.js';
 import type { Egress } from './proxy.js';
-import { Relay, type Place, type RelayFront } from './relay.js';
+import { Relay, type Place, type RelayEnd, type RelayFront } from './relay.js';
 import type { Admitted, Target } from './target.js';
 import { neededHello } from './tunnel.js';
 import { HANDSHAKE, transparentTarget } from './transparent.js';
+
+/** A session is given so many relays: one that ends again and again is ended by somebody. */
+const MOST_RELAYS = 5;
 
 /** What a listener's connections mean: requests to a proxy, hosts by their address inside, or one port of this machine's loopback. */
 export type Meaning = 'proxy' | 'transparent' | Target;
 
 interface Heard {
   server: Server;
+  /** The listener once more: a relay's are its alone, and go with it. */
+  kept?: number | undefined;
   meaning: Meaning;
   /** Takes what the relay does not serve. */
   take: (socket: Socket) => void;
@@ -43,6 +50,7 @@ export class Relayed implements RelayFront {
   readonly #links = new Map<number, Link>();
   #relay: Relay | undefined;
   #isStarted = false;
+  #started = 0;
 
   constructor(egress: Egress, program: string, most: number) {
     this.#egress = egress;
@@ -53,12 +61,13 @@ export class Relayed implements RelayFront {
   /** Has a listener served by the relay, which is started by the first connection of all: most sessions have none. */
   add(heard: Heard): void {
     this.#heard.push(heard);
-    heard.server.once('connection', () => queueMicrotask(() => this.#start()));
+    this.#await(heard);
   }
 
   close(): void {
     this.#isStarted = true;
     this.#relay?.close();
+    this.#letGo();
   }
 
   asked(id: number, listener: number, at: Place, said: Buffer): void {
@@ -113,9 +122,41 @@ export class Relayed implements RelayFront {
     this.ended(id);
   }
 
-  lost(): void {
+  lost(how: RelayEnd): void {
+    const tunnels = [...this.#links.values()].filter(({ admitted }) => admitted !== undefined).length;
     for (const id of this.#links.keys()) this.ended(id);
-    this.#egress.lost();
+    this.#relay = undefined;
+    const goesOn = this.#started < MOST_RELAYS && this.#reopen();
+    if (!goesOn) this.#letGo();
+    this.#egress.lost({ ...how, tunnels, goesOn });
+  }
+
+  /** Hears its listeners again: the next connection starts another relay. False where that cannot be. */
+  #reopen(): boolean {
+    if (this.#heard.some(({ kept }) => kept === undefined)) return false;
+    for (const heard of this.#heard) {
+      const { allowHalfOpen } = heard.server as unknown as { allowHalfOpen: boolean };
+      heard.server.close();
+      heard.server = createServer({ allowHalfOpen }, heard.take).on('error', () => undefined);
+      heard.server.listen({ fd: duplicate(heard.kept as number) }).unref();
+      this.#await(heard);
+    }
+    this.#isStarted = false;
+    return true;
+  }
+
+  /** From now on nobody connects to them any more. */
+  #letGo(): void {
+    for (const heard of this.#heard) {
+      if (heard.kept === undefined) continue;
+      closeSync(heard.kept);
+      delete heard.kept;
+      heard.server.close();
+    }
+  }
+
+  #await({ server }: Heard): void {
+    server.once('connection', () => queueMicrotask(() => this.#start()));
   }
 
   /** Ends the links to what is not let through any more; answers how many. */
@@ -131,6 +172,8 @@ export class Relayed implements RelayFront {
     // One that is fed by another of this process's own is none of the kernel's.
     this.#heard = this.#heard.filter(({ server }) => server.listening);
     if (this.#heard.length === 0) return;
+    for (const heard of this.#heard) heard.kept ??= copyOf(heard.server);
+    this.#started++;
     const listeners = this.#heard.map(({ server, meaning }) => ({
       server,
       beginning: meaning === 'proxy' ? ('first' as const) : ('atOnce' as const),
@@ -187,5 +230,15 @@ export class Relayed implements RelayFront {
   #refuse(id: number, { via, admitted }: Link, refusal: Refusal): void {
     this.#relay?.cut(id);
     if (admitted !== undefined) this.#egress.refused(via, admitted.target, refusal).catch(() => undefined);
+  }
+}
+
+/** Undefined where there can be none: a relay that ends then takes the way out with it. */
+function copyOf(server: Server): number | undefined {
+  const { fd = -1 } = (server as unknown as { _handle?: { fd?: number } })._handle ?? {};
+  try {
+    return duplicate(fd);
+  } catch {
+    return undefined;
   }
 }

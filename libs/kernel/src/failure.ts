@@ -2,7 +2,8 @@ import { constants } from 'node:os';
 
 /** What the kernel refused. `errno` is the symbolic name (`EBADF`, …) where Node knows it. */
 export class KernelError extends Error {
-  readonly code: 'lock-failed' | 'no-peer' | 'not-received' | 'unsupported' | 'no-seatbelt' | 'not-run';
+  readonly code:
+    'lock-failed' | 'no-peer' | 'not-received' | 'not-duplicated' | 'unsupported' | 'no-seatbelt' | 'not-run';
   readonly errno: string | undefined;
 
   constructor(code: KernelError['code'], message: string, errno?: string) {

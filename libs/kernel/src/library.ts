@@ -17,6 +17,8 @@ export interface Memory {
 export interface CLibrary {
   flock(fd: number, operation: number): number;
   getsockopt(fd: number, level: number, name: number, value: Uint8Array, length: Uint32Array): number;
+  /** Linux only. */
+  fcntl(fd: number, operation: number, value: number): number;
   /** `message` is a struct msghdr. */
   recvmsg(fd: number, message: Pointer, flags: number): number;
   errno(): number;
@@ -41,6 +43,8 @@ export function cLibrary(): CLibrary {
       getsockopt: lib.func(
         'int getsockopt(int fd, int level, int name, _Out_ uint8_t *value, _Inout_ uint32_t *length)',
       ) as CLibrary['getsockopt'],
+      // Linux takes variadic arguments as it takes others.
+      fcntl: lib.func('int fcntl(int fd, int operation, int value)') as CLibrary['fcntl'],
       recvmsg: lib.func('long recvmsg(int fd, void *message, int flags)') as CLibrary['recvmsg'],
       errno: () => k.errno(),
       memory: (bytes) => {

@@ -7,6 +7,7 @@
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <netinet/tcp.h>
+#include <signal.h>
 #include <stdio.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
@@ -89,7 +90,8 @@ static bool has_no_capabilities(void) {
 }
 
 void harden(void) {
-  const bool is_plain = has_no_capabilities() && prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 && prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) == 0;
+  /* It ends with its starter by its channels, which one that is stopped does not read: the kernel kills that one too. */
+  const bool is_plain = has_no_capabilities() && prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) == 0 && prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 && prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) == 0;
 #if defined(__SANITIZE_ADDRESS__)
   /* What finds faults asks for more. */
   if (is_plain) return;

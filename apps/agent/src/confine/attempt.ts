@@ -15,7 +15,7 @@ import {
   type Proof,
   type Supervised,
 } from '@nd7/confine';
-import type { EgressDecision } from '@nd7/egress';
+import type { EgressDecision, LostRelay } from '@nd7/egress';
 import { environmentInside, type NetworkRules, type Ruleset } from '@nd7/policy';
 import { CliError } from '../cli/io.js';
 import { IN_VIEW, withoutView, type Extent } from '../grants/extent.js';
@@ -63,6 +63,23 @@ const SUPERVISED: Supervised = { sockets: true, masks: true };
 /** How a way out's own files are given to programs. */
 const FILES: Readonly<Record<PlanTier, 'placed' | 'in place' | 'none'>> = { T1: 'placed', T2: 'in place', T3: 'none' };
 
+/** What became of the tunnels is a fact of the session. Where it must be recorded and cannot be, the session ends. */
+function tellLost(
+  { code, signal, tunnels, goesOn }: LostRelay,
+  { warn }: RunRequest,
+  record: RunRecord,
+  end: () => void,
+): void {
+  warn(
+    `the relay of the proxy has ended (${signal ?? code}), and ${tunnels} tunnels with it: ${goesOn ? 'another one serves what connects from now on' : 'nothing gets out of this session any more'}`,
+  );
+  const data = { reason: 'relay ended', code, signal, tunnels, goes_on: goesOn };
+  record.note('alarm', data, 'that the relay of the proxy has ended').catch((error: unknown) => {
+    warn(error instanceof Error ? error.message : String(error));
+    end();
+  });
+}
+
 /** Runs the program so, or answers why it could not be started so. Throws `CliError` as `runSession`. */
 export async function attempt(
   request: RunRequest,
@@ -78,10 +95,11 @@ export async function attempt(
     grants?.answered(decision);
     return record.answer(decision, isRepeated);
   };
+  let end = (): void => undefined;
   const own = await listenersIn(way.tier, ruleset, door);
   const { nd7Home, environment } = request;
   const rules = (): NetworkRules => grants?.network ?? ruleset.network;
-  const lost = (): void => request.warn('the relay of the proxy has ended: nothing gets out of this session any more');
+  const lost = (relay: LostRelay): void => tellLost(relay, request, record, () => end());
   const files = FILES[way.tier];
   let out: WayOut | undefined;
   let prepared: Prepared;
@@ -97,7 +115,6 @@ export async function attempt(
     throw error;
   }
   let ingress: Ingress | undefined;
-  let end = (): void => undefined;
   const commands = way.broker?.commands({
     plan: prepared.plan,
     record,

@@ -1,6 +1,13 @@
 import { Server } from 'node:net';
 import { findRelay, type Listener, type Opened, type Route, type Shown } from '@nd7/confine';
-import { Egress, readSecret, SessionAuthority, type EgressDecision, type EgressOptions } from '@nd7/egress';
+import {
+  Egress,
+  readSecret,
+  SessionAuthority,
+  type EgressDecision,
+  type EgressOptions,
+  type LostRelay,
+} from '@nd7/egress';
 import type { Credential, NetworkRules, Ruleset } from '@nd7/policy';
 import { CliError } from '../cli/io.js';
 import type { OutsidePrograms } from './outside-programs.js';
@@ -43,8 +50,8 @@ export interface WayOutInput {
   outside: OutsidePrograms;
   /** Told of each answer before it takes effect. */
   record(decision: EgressDecision, isRepeated: boolean): Promise<void>;
-  /** Told where nothing gets out any more, though the session lives. */
-  lost?(): void;
+  /** Told when what moves the bytes of tunnels has ended, though the session lives. */
+  lost?(relay: LostRelay): void;
   /** The rules of the moment, asked for each request. Absent: those of the ruleset. */
   rules?: () => NetworkRules;
   /**
