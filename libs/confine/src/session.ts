@@ -1,6 +1,6 @@
 import { accessSync, constants, copyFileSync, existsSync, mkdirSync, realpathSync, rmdirSync, statSync } from 'node:fs';
 import { release } from 'node:os';
-import { dirname, join } from 'node:path';
+import { dirname } from 'node:path';
 import { environmentInside, type Ruleset } from '@nd7/policy';
 import { layCanary, type Canary } from './canary.js';
 import { callFilter } from './filter/filter.js';
@@ -13,6 +13,7 @@ import { makeOwnFolders, type OwnFolders } from './bare/own-folders.js';
 import { RIGHTS, type Listener, type Plan, type PlanTier, type Route } from './plan.js';
 import { keepsSignals, landlockOf, SIGNAL_SCOPE } from './landlock.js';
 import { hasNoRoom } from './no-room.js';
+import { ProgramsOnPath } from './programs.js';
 import { shownResolver } from './resolver.js';
 import { buildView, type Built, type Shown } from './view/build.js';
 
@@ -245,8 +246,9 @@ function prepared(plan: Plan, built: Built | BareBuilt, made: readonly string[],
  */
 export function layOut(ruleset: Ruleset, searched: string): string[] {
   const made: string[] = [];
+  const programs = new ProgramsOnPath(searched);
   for (const { path, ifPrograms } of ruleset.makeFolders)
-    if (ifPrograms === null || ifPrograms.some((name) => isProgram(name, searched))) {
+    if (ifPrograms === null || ifPrograms.some((name) => programs.has(name))) {
       const first = ifRoom(() => mkdirSync(path, { recursive: true, mode: 0o700 }));
       if (first !== undefined) made.push(...foldersDownTo(path, first));
     }
@@ -274,10 +276,6 @@ function removeIfEmpty(path: string): void {
   } catch {
     // Something lies in it now, or somebody has taken it away.
   }
-}
-
-function isProgram(name: string, searched: string): boolean {
-  return searched.split(':').some((folder) => folder.startsWith('/') && existsSync(join(folder, name)));
 }
 
 /** A folder that is read-only inside and, if there is one, writable outside: there an attempt to write says most. */

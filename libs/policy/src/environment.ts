@@ -69,8 +69,23 @@ export function environmentInside(
   return Object.fromEntries(inside);
 }
 
-/** Whether a variable of the environment outside is seen inside. */
+/** What rules have said of names: who keeps sessions asks the same ones for the same variables at each start. */
+const decided = new WeakMap<EnvironmentRules, Map<string, boolean>>();
+/** More than an environment has variables. */
+const MOST_DECIDED = 10_000;
+
+/** Whether a variable of the environment outside is seen inside. Rules do not change once they are compiled. */
 export function passes(rules: EnvironmentRules, name: string): boolean {
+  let answers = decided.get(rules);
+  if (answers === undefined || answers.size >= MOST_DECIDED) decided.set(rules, (answers = new Map()));
+  const known = answers.get(name);
+  if (known !== undefined) return known;
+  const answer = decide(rules, name);
+  answers.set(name, answer);
+  return answer;
+}
+
+function decide(rules: EnvironmentRules, name: string): boolean {
   if (name === '' || /[=\0]/.test(name)) return false;
   if (rules.unset.some((rule) => holdsBack(rule, name))) return false;
   return rules.pass.some(({ pattern }) => nameMatches(pattern, name));

@@ -39,8 +39,8 @@ export interface RemoteFront {
   printed(): Promise<void>;
   /** It ends as the program ended, when all is done here. */
   end(by: { code: number | null; signal: NodeJS.Signals | null }): void;
-  /** It ends so at once: what is still to be done for the session is done without it. */
-  release(by: { code: number | null; signal: NodeJS.Signals | null }): void;
+  /** It ends so at once: what is still to be done for the session is done without it. Resolves when it has been told. */
+  release(by: { code: number | null; signal: NodeJS.Signals | null }): Promise<void>;
   /** Does something that is better done when no session is about to start. */
   later(work: () => void): void;
 }

@@ -41,8 +41,8 @@ export async function runSession(request: RunRequest): Promise<Ended> {
     await door?.close();
     await request.beforeEnd?.(record);
     await record.end(ended);
-    // What is left to do adds nothing to what is recorded.
-    request.front?.release(ended);
+    // What is left to do adds nothing to what is recorded, and would keep this thread from letting go.
+    await request.front?.release(ended);
     await record.close();
     door?.release();
     return ended;

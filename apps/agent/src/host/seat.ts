@@ -65,8 +65,8 @@ export class Seat implements RemoteFront {
     this.#end = endOf(by);
   }
 
-  release(by: EndedBy): void {
-    void this.#letGo(endOf(by));
+  release(by: EndedBy): Promise<void> {
+    return this.#letGo(endOf(by));
   }
 
   later(work: () => void): void {

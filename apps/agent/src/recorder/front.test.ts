@@ -4,16 +4,19 @@ import {
   chmodSync,
   chownSync,
   existsSync,
+  linkSync,
   lstatSync,
   mkdirSync,
   readFileSync,
   readlinkSync,
+  renameSync,
   symlinkSync,
   writeFileSync,
 } from 'node:fs';
 import { join } from 'node:path';
 import { BIN, removeThrowAways, throwAway } from '../testing/recorder.fixture.js';
 import { planFrontLink, removeFrontLink } from './front.js';
+import { installNative } from './install-native.js';
 
 let user: string;
 let home: string;
@@ -87,6 +90,24 @@ it('goes into the folder of the person’s own programs that is on PATH', () => 
   expect(where(`${user}/bin:${user}/.local/bin`)).toEqual(['/.local/bin/nd7', 'make', true]);
   expect(planFrontLink(home, { PATH: '/usr/bin' })).toBeUndefined();
   expect(removeFrontLink(home, env(''), false)).toBeUndefined();
+});
+
+it('a native program that was installed is put right again where it is another, also after sessions have linked to it', async () => {
+  const path = join(home, 'bin/nd7');
+  const install = async (): Promise<Buffer> => {
+    expect(await installNative('nd7', path, 0o700)).toEqual({ path });
+    return readFileSync(path);
+  };
+  const whole = await install();
+  linkSync(path, `${path}.link`);
+  const { ino } = lstatSync(path);
+  expect([(await install()).equals(whole), lstatSync(path).ino]).toEqual([true, ino]);
+  // As long, in its place and in another's.
+  writeFileSync(path, Buffer.alloc(whole.length, 'x'));
+  expect((await install()).equals(whole)).toBe(true);
+  writeFileSync(`${path}.draft`, Buffer.alloc(whole.length, 'y'), { mode: 0o755 });
+  renameSync(`${path}.draft`, path);
+  expect((await install()).equals(whole)).toBe(true);
 });
 
 it('is not made with --no-command, nor where settings are named', () => {

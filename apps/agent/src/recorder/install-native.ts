@@ -32,9 +32,8 @@ const same = new Map<string, string>();
 function isSame(path: string, built: string): boolean {
   const [one, other] = [path, built].map((file) => statSync(file, { bigint: true, throwIfNoEntry: false }));
   if (one === undefined || other === undefined) return false;
-  const facts = [one, other]
-    .flatMap(({ dev, ino, size, mtimeNs, ctimeNs }) => [dev, ino, size, mtimeNs, ctimeNs])
-    .join();
+  // Not ctime: each session links to the installed one.
+  const facts = [one, other].flatMap(({ dev, ino, size, mtimeNs }) => [dev, ino, size, mtimeNs]).join();
   if (same.get(path) === facts) return true;
   const holds = readFileSync(path).equals(readFileSync(built));
   if (holds) same.set(path, facts);
