@@ -1,5 +1,4 @@
 import { createHash, timingSafeEqual } from 'node:crypto';
-import { lookup } from 'node:dns/promises';
 import { Server, type Socket } from 'node:net';
 import type { ConnectionOptions } from 'node:tls';
 import type { Socket as Datagrams } from 'node:dgram';
@@ -19,12 +18,13 @@ import { Refusal, Unreachable, type EgressDecision, type Via } from './decision.
 import { dial, dialInflow, directly, type Connect } from './dial.js';
 import { Endpoint, type ReadSecret } from './endpoint.js';
 import { HttpFront } from './http.js';
+import { lookups, type Resolve } from './lookup.js';
 import { NameServer } from './names.js';
 import { AddressPool } from './pool.js';
 import type { Place, RelayEnd } from './relay.js';
 import { Relayed, type Meaning } from './relayed.js';
 import { answerSocks } from './socks.js';
-import { admit, readHost, shown, sourceOf, type Admitted, type Resolve, type Target } from './target.js';
+import { admit, readHost, shown, sourceOf, type Admitted, type Target } from './target.js';
 import { endTls, type Terminated } from './terminate.js';
 import { takeTransparent } from './transparent.js';
 import { awaitHello, join, nextBytes } from './tunnel.js';
@@ -65,9 +65,6 @@ export interface LostRelay extends RelayEnd {
 /** Answers that are known again. */
 const MOST_RECORDED = 4096;
 
-const systemResolver: Resolve = async (name) =>
-  (await lookup(name, { all: true, verbatim: true })).map(({ address }) => address);
-
 /** What the ways in (HTTP, SOCKS) have in common: decide, record, dial, check, join. */
 export class Egress {
   readonly patienceMs: number;
@@ -87,6 +84,7 @@ export class Egress {
   readonly #recorded = new Set<string>();
   readonly #relayed: Relayed | undefined;
   readonly #connect: Connect;
+  readonly #resolve: Resolve;
   #inside = 0;
   #isOver = false;
 
@@ -94,6 +92,7 @@ export class Egress {
     this.#options = options;
     this.patienceMs = options.patienceMs ?? 10_000;
     this.token = options.token;
+    this.#resolve = options.resolve ?? lookups({ withinMs: this.patienceMs });
     this.#http = new HttpFront(this);
     this.#connect = (address, port, onread) => {
       const place = this.at(address, port);
@@ -246,7 +245,7 @@ export class Egress {
 
   /** Decides and looks up again what was admitted and recorded already: for one more connection to the same host. Throws a Refusal. */
   look(target: Target): Promise<Admitted> {
-    return admit(target, this.#options.rules(), this.#options.resolve ?? systemResolver);
+    return admit(target, this.#options.rules(), this.#resolve);
   }
 
   /** Records a refusal and gives it back; `target` is what was asked for, as far as it could be read. */

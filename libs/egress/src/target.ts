@@ -9,10 +9,12 @@ import {
   portRule,
   type Host,
   type HostDecision,
+  type HostRule,
   type NetworkRules,
   type Source,
 } from '@nd7/policy';
 import { Refusal } from './decision.js';
+import type { Resolve } from './lookup.js';
 
 /** A host and port somebody inside asked for, read once. */
 export type Target = Host & { port: number };
@@ -25,9 +27,6 @@ export interface Admitted {
   raw: boolean;
   source: Source;
 }
-
-/** All addresses of a name, as the system's resolver says (hosts file and all). */
-export type Resolve = (name: string) => Promise<string[]>;
 
 /** Reads `host:port`. Throws a Refusal. */
 export function readTarget(authority: string): Target {
@@ -54,7 +53,7 @@ export async function admit(target: Target, rules: NetworkRules, resolve: Resolv
   const decision = decideHost(rules, target, target.port);
   if (!decision.allow || decision.rule === null) throw refusedByName(target, decision);
   const { source } = decision.rule;
-  const addresses = target.kind === 'ip' ? [target.host] : await lookUp(target.host, resolve, source);
+  const addresses = target.kind === 'ip' ? [target.host] : await lookUp(target.host, resolve, decision.rule);
   checkAddresses(target, addresses, decision, source);
   return { target, addresses, raw: decision.raw, source };
 }
@@ -84,12 +83,17 @@ function refusedByName(target: Target, { rule, bound }: HostDecision): Refusal {
   return new Refusal('no-rule', `no rule of ${whose} names ${what}`);
 }
 
-async function lookUp(name: string, resolve: Resolve, source: Source): Promise<string[]> {
-  const found = await resolve(name).catch((error: unknown) => {
+async function lookUp(name: string, resolve: Resolve, { host, source }: HostRule): Promise<string[]> {
+  const found = await resolve(name, zoneOf(name, host)).catch((error: unknown) => {
     throw new Refusal('no-address', `${name} has no address (${codeOf(error)})`, source);
   });
   if (found.length === 0) throw new Refusal('no-address', `${name} has no address`, source);
   return found.map(canonical);
+}
+
+/** Whose names wait together: those of one rule, and where it lets all be looked up, or a whole top-level domain, those of one domain. */
+function zoneOf(name: string, rule: string): string {
+  return rule.replace('*', '').split('.').filter(Boolean).length > 1 ? rule : name.split('.').slice(-2).join('.');
 }
 
 /** One address that must not be dialled refuses the name: whoever answers for it cannot be believed about the others. */

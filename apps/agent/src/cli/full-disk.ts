@@ -6,10 +6,12 @@ const FULL = ['ENOSPC', 'EDQUOT'] as const;
 
 /** Whether an error, or what caused it, says that there is no room (or no quota) left. */
 export function fullDisk(error: unknown): (typeof FULL)[number] | undefined {
-  for (let one = error, depth = 0; one instanceof Error && depth < 4; one = one.cause, depth++) {
-    const { code } = one as NodeJS.ErrnoException;
-    const full = FULL.find((name) => name === code || (one as Error).message.includes(`${name}:`));
+  let one = error as Partial<NodeJS.ErrnoException> | undefined;
+  for (let depth = 0; typeof one === 'object' && depth < 4; depth++) {
+    const { code, message = '', cause } = one;
+    const full = FULL.find((name) => name === code || message.includes(`${name}:`));
     if (full !== undefined) return full;
+    one = cause as typeof one;
   }
   return undefined;
 }
