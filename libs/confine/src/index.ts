@@ -22,7 +22,7 @@ export type { Learned } from './learned.js';
 export { manifest, missing, type ManifestRow, type Status, type Supervised } from './manifest.js';
 export { adviceFor, namespaceRefusal, type Advice } from './advice.js';
 export { probeKernel, tiersOf, type KernelFacts } from './probe.js';
-export { landlockOf } from './landlock.js';
+export { landlockOf, RESOLVES_UNIX } from './landlock.js';
 export { findLauncher, findRelay } from './locate.js';
 export { encodePlan, type Listener, type Plan, type PlanTier, type Route, type View } from './plan.js';
 export { callFilter } from './filter/filter.js';

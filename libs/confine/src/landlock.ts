@@ -3,6 +3,9 @@
 /** Landlock's version from which it keeps signals inside; Linux 6.12 brought it. */
 export const SIGNAL_SCOPE = 6;
 
+/** From which it tells unix sockets apart by who has bound them; Linux 7.1 brought it. */
+export const RESOLVES_UNIX = 9;
+
 /** Whether a kernel of this release does. Older ones with newer parts are taken for old ones: what is asked of Landlock is what the launcher holds it to. */
 export function keepsSignals(kernel: string): boolean {
   return landlockOf(kernel) >= SIGNAL_SCOPE;
@@ -10,7 +13,8 @@ export function keepsSignals(kernel: string): boolean {
 
 /** Versions of Landlock by the Linux release that brought them. */
 const BROUGHT: readonly (readonly [version: number, major: number, minor: number])[] = [
-  [6, 6, 12],
+  [RESOLVES_UNIX, 7, 1],
+  [SIGNAL_SCOPE, 6, 12],
   [5, 6, 10],
   [4, 6, 7],
   [3, 6, 2],

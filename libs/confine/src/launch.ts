@@ -35,6 +35,8 @@ export interface Start {
   proofs: Proof[];
   /** Landlock's ABI. */
   landlock: number;
+  /** T3: new terminals are given inside. */
+  terminals: boolean;
   /** What the supervisor can do here; undefined where there is none. */
   supervised: Supervised | undefined;
 }
@@ -148,8 +150,8 @@ function unsupervised(): Promise<never> {
 }
 
 /** The supervisor has said what it can do before the launcher says that all is ready; the two come by two ways. */
-async function begin({ proofs, landlock }: Reports, supervision: Supervision | undefined): Promise<Start> {
-  return { proofs, landlock, supervised: await supervision?.ready };
+async function begin({ proofs, landlock, terminals }: Reports, supervision: Supervision | undefined): Promise<Start> {
+  return { proofs, landlock, terminals, supervised: await supervision?.ready };
 }
 
 async function admitted(start: Start, pipe: Duplex, { admit }: LaunchOptions): Promise<Start> {
@@ -188,6 +190,7 @@ function hearDoors(child: ChildProcess, doors: Doors): void {
 class Reports {
   readonly proofs: Proof[] = [];
   landlock = 0;
+  terminals = false;
   failure: LaunchFailure | undefined;
   #rest = '';
 
@@ -202,6 +205,7 @@ class Reports {
     const [first = '', second = '', ...more] = words;
     if (kind === 'proof') this.proofs.push({ name: first, verdict: second as Proof['verdict'] });
     if (kind === 'landlock') this.landlock = Number(first);
+    if (kind === 'terminals') this.terminals = true;
     // The first failure is the cause of the others.
     if (kind === 'failed')
       this.failure ??= { step: first, error: Number(second), what: Buffer.from(more.join('\t'), 'latin1').toString() };

@@ -16,10 +16,14 @@ export interface ManifestRow {
   limit: string | undefined;
 }
 
-interface Promised {
+/** What a tier says of a property. */
+export interface Promised {
   status: Status;
+  /** What makes it hold; empty where nothing does. */
   provider: string;
+  /** Names of the self-test's rows that bear on it. */
   proofs?: readonly string[];
+  /** What it does not cover. */
   limit?: string;
 }
 

@@ -14,6 +14,8 @@ export interface Plan {
   landlockMost?: number | undefined;
   /** T2: the filter asks about every open, also to read. */
   asksReads?: boolean;
+  /** T3: the filter asks about the other end of a new terminal, and where the kernel lets somebody answer, that is given. */
+  givesTerminals?: boolean;
   cwd: string;
   argv: readonly string[];
   environment: Readonly<Record<string, string>>;
@@ -126,6 +128,7 @@ const FLAG = {
   learns: 64,
   asksReads: 128,
   connects: 256,
+  givesTerminals: 512,
 } as const;
 const TIER = { T1: 1, T2: 2, T3: 3 } as const;
 const ATTRIBUTE = { noExec: 1, frozen: 2, closed: 4 } as const;
@@ -149,7 +152,8 @@ export function encodePlan(plan: Plan): Uint8Array {
     (plan.selfTest === undefined ? 0 : FLAG.selfTest) |
     (plan.learns ? FLAG.learns : 0) |
     (plan.connects ? FLAG.connects : 0) |
-    (plan.asksReads === true ? FLAG.asksReads : 0);
+    (plan.asksReads === true ? FLAG.asksReads : 0) |
+    (plan.givesTerminals === true ? FLAG.givesTerminals : 0);
   if (plan.tier !== 'T1') record('tier', u32(TIER[plan.tier]));
   if (plan.landlockMost !== undefined) record('landlockMost', u32(plan.landlockMost));
   record('flags', u32(flags));

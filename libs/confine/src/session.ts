@@ -172,6 +172,7 @@ function prepareAlone(input: SessionInput, architecture: Architecture, made: rea
       writableProc: false,
       landlock: Math.max(landlock, 1),
       landlockMost: input.landlockMost,
+      givesTerminals: true,
       ports: [...portsOf([...input.listeners.map(({ port }) => port), ...(input.ports ?? [])]), serverPorts()],
       filter: callFilter(architecture, { scoped: landlock >= SIGNAL_SCOPE, alone: landlock }),
       listeners: [],

@@ -48,20 +48,26 @@ static int install(const struct sock_fprog *program, bool observed) {
   return (int)syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_NEW_LISTENER, program);
 }
 
-void filter_install(const unsigned char *filter, size_t count, int hand) {
+bool filter_install(const unsigned char *filter, size_t count, int hand, bool may_lack) {
   /* The plan's bytes lie anywhere; instructions are aligned. */
   struct sock_filter *instructions = calloc(count, sizeof *instructions);
   if (instructions == NULL) fail("memory", "");
   memcpy(instructions, filter, count * sizeof *instructions);
   const struct sock_fprog program = {.len = (unsigned short)count, .filter = instructions};
-  const int listener = install(&program, hand >= 0);
+  int listener = install(&program, hand >= 0);
+  if (listener < 0 && hand >= 0 && may_lack) {
+    close(hand);
+    hand = -1;
+    listener = install(&program, false);
+  }
   if (listener < 0) fail(hand >= 0 ? "observe" : "filter", "seccomp");
   free(instructions);
-  if (hand < 0) return;
+  if (hand < 0) return false;
   /* Whoever holds it keeps calls waiting: from here on the supervisor alone. */
   if (!observe_hand(hand, &listener, 1)) fail("observe", "hand-over");
   close(listener);
   close(hand);
+  return true;
 }
 
 _Noreturn void agent_run(const struct plan *plan, const struct targets *targets, const struct inside *inside) {
@@ -79,7 +85,8 @@ _Noreturn void agent_run(const struct plan *plan, const struct targets *targets,
   const int null = inside->broker < 0 ? -1 : open("/dev/null", O_RDONLY | O_CLOEXEC);
   if (inside->reader >= 0 && null < 0) fail("broker", "/dev/null");
   if (inside->reader >= 0) reader_start(plan, inside, null);
-  filter_install(plan->filter, plan->filter_count, inside->hand);
+  const bool is_answered = filter_install(plan->filter, plan->filter_count, inside->hand, plan->tier == TIER_ALONE);
+  if (is_answered && plan->tier == TIER_ALONE) report("terminals");
 
   struct attempt attempts[ATTEMPTS] = {0};
   if ((plan->flags & PLAN_SELFTEST) != 0) selftest_attempts(targets, attempts, true);

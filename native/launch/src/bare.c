@@ -139,14 +139,24 @@ static void supervised_start(const struct plan *plan, const struct targets *targ
   session->observe = life[0];
 }
 
+/* Nobody is asked for more than the other ends of new terminals, and who answers that is needed by nothing else. */
 static void alone_start(const struct plan *plan, const struct targets *targets, const struct session *session, const struct inside *inside, const int alive[2]) {
   const pid_t launcher = getpid();
+  int hand[2] = {-1, -1};
+  if ((plan->flags & PLAN_TERMINALS) != 0 && socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, hand) != 0) fail("session", "socketpair");
   if (prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) != 0) fail("session", "dumpable");
   const pid_t first = fork();
   if (first < 0) fail("session", "fork");
-  if (first > 0) return;
-  close_all((const int[]){session->control, session->gate, alive[0], session->signals}, 4);
-  first_process(plan, targets, inside, launcher);
+  if (first == 0) {
+    const struct inside own = {.control = inside->control, .gate = inside->gate, .hand = hand[1], .broker = inside->broker, .reader = inside->reader};
+    close_all((const int[]){session->control, session->gate, alive[0], session->signals, hand[0]}, 5);
+    first_process(plan, targets, &own, launcher);
+  }
+  if (hand[0] < 0) return;
+  close(hand[1]);
+  const pid_t terminals = fork();
+  if (terminals == 0) terminals_run(hand[0], launcher);
+  close(hand[0]);
 }
 
 void bare_start(const struct plan *plan, const struct targets *targets, struct session *session, const int control[2], const int gate[2], const struct broker_ends *broker) {

@@ -8,11 +8,13 @@
 #include <stdlib.h>
 #include <sys/stat.h>
 
-/* Landlock's LANDLOCK_ACCESS_FS_*: 13 rights in the first version, then REFER, TRUNCATE and IOCTL_DEV. */
+/* Landlock's LANDLOCK_ACCESS_FS_*: 13 rights in the first version, then REFER, TRUNCATE, IOCTL_DEV and RESOLVE_UNIX. */
 #define ALL_V1 ((1ull << 13) - 1)
 #define REFER (1ull << 13)
 #define TRUNCATE (1ull << 14)
 #define IOCTL_DEV (1ull << 15)
+/* To connect to a unix socket by its path. Those that this domain has bound need no right. */
+#define RESOLVE_UNIX (1ull << 16)
 /* EXECUTE, WRITE_FILE, READ_FILE: what can be granted for a file besides TRUNCATE and IOCTL_DEV. */
 #define ON_FILES (7ull | TRUNCATE | IOCTL_DEV)
 
@@ -95,7 +97,8 @@ static int rules_of(const struct plan *plan, enum layer layer) {
     fail("landlock", "the kernel's version of it is older than the plan needs");
   }
   if (layer != LAYER_SESSION) report("landlock\t%d", abi);
-  const uint64_t handled = handled_by(abi);
+  /* Elsewhere the supervisor connects, and the filter here lets a unix socket be made only where this holds. */
+  const uint64_t handled = handled_by(abi) | (layer == LAYER_ALONE && abi >= 9 ? RESOLVE_UNIX : 0);
   const bool is_program = layer != LAYER_SESSION;
   const struct k_landlock_ruleset attributes = {
       .fs = handled,

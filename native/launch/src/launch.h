@@ -23,8 +23,9 @@ enum plan_flag {
   PLAN_CONNECT = 256,   /* the front is given connections to servers inside, as it asks for them */
   PLAN_LEARN = 64,      /* the supervisor tells the front what the session reads, runs and connects to */
   PLAN_READS = 128,     /* TIER_BARE: the filter asks about every open, also to read */
+  PLAN_TERMINALS = 512, /* TIER_ALONE: the filter asks about the other end of a new terminal, where the kernel lets somebody answer */
 };
-#define PLAN_FLAGS (15u | PLAN_LEARN | PLAN_CONNECT | PLAN_READS)
+#define PLAN_FLAGS (15u | PLAN_LEARN | PLAN_CONNECT | PLAN_READS | PLAN_TERMINALS)
 
 /* What holds a session. */
 enum plan_tier {
@@ -227,6 +228,12 @@ void bare_start(const struct plan *plan, const struct targets *targets, struct s
 /* In the launcher, when the session is over: waits until nothing of it is left. */
 void bare_gone(const struct session *session, bool ended);
 
+/* --- terminals.c -------------------------------------------------------------------------------------------- */
+
+/* A child of the launcher, outside of the session's rules: answers what programs ask about terminals that they have made. `hand`: the listener comes by it. Ends with
+ * the last of them, and with the launcher. */
+_Noreturn void terminals_run(int hand, pid_t launcher);
+
 /* --- descend.c ---------------------------------------------------------------------------------------------- */
 
 /* Ends every process below this one but `spared`. */
@@ -246,8 +253,9 @@ pid_t introduced(int connection, pid_t peer);
 /* Confines this process and executes the plan's program. `gate`: what the self-test met goes out, the word to start comes in. */
 _Noreturn void agent_run(const struct plan *plan, const struct targets *targets, const struct inside *inside);
 
-/* Puts this process under a filter for good, and hands the supervisor what it answers by, where there is one (`hand`, closed here; -1). */
-void filter_install(const unsigned char *filter, size_t count, int hand);
+/* Puts this process under a filter for good, and hands the supervisor what it answers by, where there is one (`hand`, closed here; -1). `may_lack`: where the kernel lets
+ * nobody answer, what the filter asks about fails. Whether somebody answers. */
+bool filter_install(const unsigned char *filter, size_t count, int hand, bool may_lack);
 
 /* --- landlock.c --------------------------------------------------------------------------------------------- */
 
@@ -277,8 +285,9 @@ void landlock_keep_signals(void);
 /* What the attempts aim at outside; made before the namespaces are entered. */
 struct targets {
   int tcp, udp, abstract;
+  int pathname, folder; /* TIER_ALONE: a unix socket that has a path, and the folder that it lies in; -1: there is none */
   uint16_t tcp_port, udp_port;
-  char abstract_name[32];
+  char abstract_name[32], pathname_name[64];
   pid_t launcher;
   const char *canary, *outside;
   const char *late; /* where names are made that only the supervisor refuses; NULL: there is none */
@@ -290,7 +299,7 @@ struct attempt {
   char name[24];
   int32_t error; /* errno of the attempt, 0: it succeeded, -1: not tried */
 };
-#define ATTEMPTS 13
+#define ATTEMPTS 14
 
 void targets_open(struct targets *targets, const struct plan *plan);
 /* When all attempts have been judged. */

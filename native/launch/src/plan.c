@@ -229,6 +229,7 @@ const char *plan_parse(unsigned char *bytes, size_t length, struct plan *plan) {
   if (plan->tier == TIER_ALONE && plan->broker != NULL) return "its tier has no broker";
   if (plan->tier != TIER_SPACES && (plan->flags & PLAN_CONNECT) != 0) return "its tier has no network to connect into";
   if (plan->asking != NULL && (plan->tier != TIER_BARE || plan->broker == NULL || (plan->flags & PLAN_READS) != 0)) return "it asks about what commands read where nothing comes of it";
+  if (plan->tier != TIER_ALONE && (plan->flags & PLAN_TERMINALS) != 0) return "it has terminals asked about in a tier that has them asked about anyhow, or its own";
   if (plan->tier != TIER_BARE && (plan->flags & PLAN_READS) != 0) return "it asks about reads in a tier that hides by mounts";
   if ((plan->flags & PLAN_SELFTEST) != 0 && (plan->canary == NULL || plan->outside == NULL)) return "it wants a self-test without a canary or an outside folder";
   return NULL;

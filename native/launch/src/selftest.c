@@ -22,8 +22,8 @@
 /* Not tried: the pid is one that the session itself may have, or the tier does not hold it. */
 #define NOT_TRIED (-1)
 
-enum row { READ_HIDDEN, WRITE_OUTSIDE, MODE_OUTSIDE, TCP, UDP, ABSTRACT, SIGNAL, INSPECT, NAMESPACE, TERMINAL, URING, DESCRIPTORS, LATE_NAME };
-static const char *const NAMES[ATTEMPTS] = {"read-hidden", "write-outside", "mode-outside", "tcp", "udp", "abstract-socket", "signal", "inspect", "new-namespace", "terminal-input", "io-uring", "descriptors", "late-name"};
+enum row { READ_HIDDEN, WRITE_OUTSIDE, MODE_OUTSIDE, TCP, UDP, ABSTRACT, SIGNAL, INSPECT, NAMESPACE, TERMINAL, URING, DESCRIPTORS, LATE_NAME, PATHNAME };
+static const char *const NAMES[ATTEMPTS] = {"read-hidden", "write-outside", "mode-outside", "tcp", "udp", "abstract-socket", "signal", "inspect", "new-namespace", "terminal-input", "io-uring", "descriptors", "late-name", "pathname-socket"};
 
 static struct sockaddr_in loopback(uint16_t port) {
   const struct sockaddr_in to = {.sin_family = AF_INET, .sin_port = htons(port), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
@@ -70,8 +70,33 @@ static int listener(int type, uint16_t *port, const struct plan *plan) {
   return fd;
 }
 
+/* By the descriptor of its folder, which both processes have until the program is executed: a path may be too long for a socket's address. */
+static socklen_t pathname_address(struct sockaddr_un *to, const struct targets *t) {
+  memset(to, 0, sizeof *to);
+  to->sun_family = AF_UNIX;
+  snprintf(to->sun_path, sizeof to->sun_path, "/proc/self/fd/%d/%s", t->folder, t->pathname_name);
+  return sizeof *to;
+}
+
+/* Beside the canary, by whose name it is taken away where a start is killed. A disk that has no sockets: the row then says that nothing was shown. */
+static void open_pathname(struct targets *t, const struct plan *plan) {
+  const char *name = strrchr(plan->canary, '/') + 1;
+  char folder[PATH_MAX];
+  struct sockaddr_un at;
+  t->pathname = t->folder = -1;
+  const int length = snprintf(t->pathname_name, sizeof t->pathname_name, "%s-socket", name);
+  if (plan->tier != TIER_ALONE || length >= (int)sizeof t->pathname_name) return;
+  snprintf(folder, sizeof folder, "%.*s", (int)(name - plan->canary), plan->canary);
+  t->folder = open(folder, O_PATH | O_DIRECTORY | O_CLOEXEC);
+  const int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  const socklen_t size = pathname_address(&at, t);
+  if (t->folder >= 0 && fd >= 0 && bind(fd, (struct sockaddr *)&at, size) == 0 && listen(fd, 4) == 0) t->pathname = fd;
+  else if (fd >= 0) close(fd);
+}
+
 void targets_open(struct targets *targets, const struct plan *plan) {
   *targets = (struct targets){.launcher = getpid(), .canary = plan->canary, .outside = plan->outside, .late = plan->names != NULL ? plan->cwd : NULL, .has_spaces = plan->tier == TIER_SPACES, .holds_modes = plan->tier != TIER_ALONE, .keeps_signals = plan->tier != TIER_ALONE || landlock_used(plan) >= 6};
+  open_pathname(targets, plan);
   targets->tcp = listener(SOCK_STREAM, &targets->tcp_port, plan);
   targets->udp = listener(SOCK_DGRAM, &targets->udp_port, plan);
   uint64_t random = 0;
@@ -159,6 +184,8 @@ void selftest_attempts(const struct targets *t, struct attempt *attempts, bool i
   result[TCP] = t->tcp < 0 ? NOT_TRIED : try_connect(AF_INET, SOCK_STREAM, &tcp, sizeof tcp);
   result[UDP] = t->udp < 0 ? NOT_TRIED : try_connect(AF_INET, SOCK_DGRAM, &udp, sizeof udp);
   result[ABSTRACT] = try_connect(AF_UNIX, SOCK_STREAM, &abstract, length);
+  struct sockaddr_un pathname;
+  result[PATHNAME] = t->pathname < 0 ? NOT_TRIED : try_connect(AF_UNIX, SOCK_STREAM, &pathname, pathname_address(&pathname, t));
   result[SIGNAL] = t->launcher < 16 || !t->keeps_signals ? NOT_TRIED : error_of(kill(t->launcher, 0));
   snprintf(path, sizeof path, "/proc/%d/environ", t->launcher);
   result[INSPECT] = t->launcher < 16 ? NOT_TRIED : try_open(path, O_RDONLY);
@@ -196,6 +223,11 @@ void targets_close(const struct targets *targets) {
   if (targets->tcp >= 0) close(targets->tcp);
   if (targets->udp >= 0) close(targets->udp);
   close(targets->abstract);
+  if (targets->pathname >= 0) {
+    close(targets->pathname);
+    (void)unlinkat(targets->folder, targets->pathname_name, 0);
+  }
+  if (targets->folder >= 0) close(targets->folder);
 }
 
 bool selftest_is_blind(const struct targets *targets, const struct attempt *inside) { return targets->late != NULL && inside[LATE_NAME].error == EFAULT; }
@@ -204,7 +236,7 @@ bool selftest_judge(const struct targets *targets, const struct attempt *inside,
   bool held = true;
   const bool datagram = arrived(targets->udp);
   for (int i = 0; i < ATTEMPTS; i++) {
-    if (i == LATE_NAME && targets->late == NULL) continue;
+    if ((i == LATE_NAME && targets->late == NULL) || (i == PATHNAME && targets->folder < 0)) continue;
     /* A datagram is lost without a word: only its arrival counts. */
     const bool broken = i == UDP ? datagram : came_through(inside[i].error);
     const bool shown = came_through(outside[i].error) && inside[i].error != NOT_TRIED;

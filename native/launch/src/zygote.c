@@ -98,7 +98,7 @@ void reader_start(const struct plan *plan, const struct inside *inside, int null
   char byte;
   if (pipe2(ready, O_CLOEXEC) != 0) fail("broker", "pipe");
   if (apart()) {
-    filter_install(plan->asking, plan->asking_count, inside->hand);
+    (void)filter_install(plan->asking, plan->asking_count, inside->hand, false);
     /* Closes all but what it hears. */
     run(inside->reader, null);
   }

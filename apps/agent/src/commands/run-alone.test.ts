@@ -127,6 +127,12 @@ describe('nd7 run in tier T3', () => {
     expect(stderr).toMatch(/neither tier T1 nor T2 can be had here/);
     expect(stderr).toMatch(/nd7 run --tier T3.*does not refuse that protected names/);
     expect(refused('run', '--tier', 'T3', '--', 'echo', 'ran')).toMatchObject({ status: 0, stdout: 'ran\n' });
+    // Where nobody can be asked about a call, new terminals are closed too, and the manifest says so.
+    const without = refused('run', '--tier', 'T3', '--verbose', '--', 'script', '-qec', 'true', '/dev/null');
+    expect([without.status === 0, without.stderr]).toEqual([
+      false,
+      expect.stringContaining('nobody can be asked about a call here') as string,
+    ]);
     expect(refused('doctor').stdout).toMatch(/nd7 run confines in tier T3 alone .*--tier T3/);
     policy({ weakestTier: 'T3' });
     expect(refused('run', '--', 'echo', 'ran')).toMatchObject({ status: 0, stdout: 'ran\n' });

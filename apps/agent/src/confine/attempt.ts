@@ -151,8 +151,8 @@ export async function attempt(
         ? { doors: { announced: (port) => own.announced(port), opened: opener(door) } }
         : {}),
       ...(request.stdio === undefined ? {} : { stdio: request.stdio }),
-      admit: async ({ landlock, proofs, supervised }) => {
-        const rows = rowsOf(way, ruleset, prepared, { proofs, supervised, landlock });
+      admit: async ({ landlock, proofs, supervised, terminals }) => {
+        const rows = rowsOf(way, ruleset, prepared, { proofs, supervised, landlock, terminals });
         refuseMissing(ruleset, rows, `tier ${way.tier}`);
         const { shortfalls } = prepared.built;
         await record.open();
@@ -243,12 +243,16 @@ interface Found {
   proofs: readonly Proof[];
   supervised: Supervised | undefined;
   landlock?: number;
+  /** T3: new terminals are given. */
+  terminals?: boolean;
 }
 
 /** What holds, before and after it was tried; before, with the newest Landlock. */
-function rowsOf(way: Way, ruleset: Ruleset, { built }: Prepared, found: Found): ManifestRow[] {
-  const { proofs, supervised, landlock = Infinity } = found;
-  if ('asked' in built && way.tier === 'T3') return aloneManifest(ruleset, built, proofs, landlock);
+function rowsOf(way: Way, ruleset: Ruleset, { plan, built }: Prepared, found: Found): ManifestRow[] {
+  const { proofs, supervised, landlock = Infinity, terminals = true } = found;
+  // There the call filter is made for the version that the plan names, whatever newer one the kernel has.
+  if ('asked' in built && way.tier === 'T3')
+    return aloneManifest(ruleset, built, proofs, Math.min(landlock, plan.landlock), terminals);
   return 'asked' in built
     ? bareManifest(ruleset, built, proofs, landlock, way.broker !== undefined)
     : manifest(ruleset, built, proofs, way.isObserved ? supervised : undefined, way.broker !== undefined);

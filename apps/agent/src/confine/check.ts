@@ -1,4 +1,4 @@
-import { findLauncher, namespaceRefusal, probeKernel, tiersOf } from '@nd7/confine';
+import { findLauncher, namespaceRefusal, probeKernel, RESOLVES_UNIX, tiersOf } from '@nd7/confine';
 import type { Check } from '../recorder/checks.js';
 
 /** Whether `nd7 run` can confine here: each step of its tiers is tried. A note where it cannot: recording does not rest on it. */
@@ -31,7 +31,7 @@ export async function boundary(): Promise<Check> {
     return {
       name,
       state: 'note',
-      text: `nd7 run confines in tier T3 alone (${kernel}), which is taken only by --tier T3 or "weakestTier": "T3" in your policy: protected names are then compared and not held, and the network is held by ports; not in ${not}`,
+      text: `nd7 run confines in tier T3 alone (${kernel}), which is taken only by --tier T3 or "weakestTier": "T3" in your policy: protected names are then compared and not held, the network is held by ports${facts.landlock < RESOLVES_UNIX ? ', and unix sockets are closed' : ''}; not in ${not}`,
       ...mend,
     };
   if (strongest === undefined) return { name, state: 'note', text: `nd7 run cannot confine: ${not}`, ...mend };

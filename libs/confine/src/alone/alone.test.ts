@@ -1,9 +1,20 @@
 // Tier T3 on the real kernel: Landlock and the call filter alone, as root and as an ordinary user.
-import { spawnSync } from 'node:child_process';
-import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, symlinkSync } from 'node:fs';
+import { spawn, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
+import {
+  chmodSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { createServer } from 'node:net';
 import { dirname, join } from 'node:path';
 import type { BareBuilt } from '../bare/build.js';
+import { callFilter } from '../filter/filter.js';
 import { buildLaunchers, isAlive, Machine, until, USERS } from '../session.fixture.js';
 import { aloneManifest, NOT_OF_T3 } from './manifest.js';
 import { compareLeaves, recordLeaves } from './leaves.js';
@@ -31,6 +42,15 @@ function parentOf(pid: number): number | undefined {
   }
 }
 
+/** The session of processes that one belongs to; undefined where it has gone. */
+function sessionOf(pid: number): number | undefined {
+  const stat = readFileSync(`/proc/${pid}/stat`, 'latin1');
+  return Number(/^.*\) \S \d+ \d+ (\d+) /.exec(stat)?.[1]);
+}
+
+const tracerOf = (pid: number): number =>
+  Number(/^TracerPid:\t(\d+)$/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1]);
+
 const listening = async (port: number): Promise<{ port: number; close(): void }> => {
   const server = createServer((socket) => socket.end('outside'));
   await new Promise<void>((done) => server.listen(port, '127.0.0.1', done));
@@ -57,7 +77,9 @@ describe.each(USERS)('a session of %s in tier T3', (_who, user) => {
     expect(readFileSync(outside, 'utf8')).toBe('content\n');
     expect(proofs.filter(({ verdict }) => verdict === 'broken')).toEqual([]);
     expect(proofs.filter(({ verdict }) => verdict === 'held').map(({ name }) => name)).toEqual(
-      expect.arrayContaining(['read-hidden', 'write-outside', 'tcp', 'udp', 'signal', 'inspect', 'abstract-socket']),
+      expect.arrayContaining([
+        ...['read-hidden', 'write-outside', 'tcp', 'udp', 'signal', 'inspect', 'abstract-socket', 'pathname-socket'],
+      ]),
     );
   });
 
@@ -134,6 +156,124 @@ import multiprocessing; multiprocessing.Lock(); print('lock')
       "b'pair'",
       'lock',
     ]);
+  });
+
+  it('gives new terminals to who makes them, and none of outside, by name or by a race', async () => {
+    // Whoever gets the other end of one of these reads what they say.
+    const outside = spawn(
+      'python3',
+      [
+        '-c',
+        `
+import os, sys, time
+kept = os.openpty(); os.write(kept[0], b'OUTSIDE\\n'); print(os.ttyname(kept[1]), flush=True)
+while os.getppid() == int(sys.argv[1]):
+    pairs = [os.openpty() for _ in range(3)]
+    for master, _ in pairs: os.write(master, b'OUTSIDE\\n')
+    time.sleep(0.004)
+    for pair in pairs:
+        for fd in pair: os.close(fd)
+`,
+        String(process.pid),
+      ],
+      { stdio: ['ignore', 'pipe', 'inherit'], ...user },
+    );
+    const [kept] = (await once(outside.stdout, 'data')) as [Buffer];
+    spawnSync('mkfifo', [join(machine.project, 'fifo')]);
+    chmodSync(join(machine.project, 'fifo'), 0o666);
+    machine.file(
+      'project/t.py',
+      `
+import fcntl, os, pty, random, threading, time
+def attempt(name, f):
+    try: print(name, f())
+    except OSError as e: print(name, type(e).__name__)
+master, slave = os.openpty()
+os.write(slave, b'made'); print(os.isatty(slave), os.read(master, 9))
+attempt('by name', lambda: os.open(os.ttyname(slave), os.O_RDWR | os.O_NOCTTY))
+attempt('outside', lambda: os.open(${JSON.stringify(kept.toString().trim())}, os.O_RDONLY | os.O_NOCTTY))
+attempt('no master', lambda: fcntl.ioctl(slave, 0x5441, os.O_RDWR))
+attempt('no terminal', lambda: fcntl.ioctl(0, 0x5441, os.O_RDWR))
+attempt('input', lambda: fcntl.ioctl(slave, 0x5412, b'x'))
+pty.spawn(['sh', '-c', 'test -t 0 && echo spawned'])
+print('ready', open('fifo').read().strip())
+at, end = 200, time.monotonic() + 3
+def exchange():
+    while time.monotonic() < end:
+        made = os.open('/dev/ptmx', os.O_RDWR | os.O_NOCTTY)
+        fcntl.ioctl(made, 0x40045431, b'\\0\\0\\0\\0'); os.dup2(made, at); os.close(made)
+        time.sleep(random.random() / 100); os.close(at)
+threading.Thread(target=exchange).start()
+got = 0
+while time.monotonic() < end:
+    try:
+        peer = fcntl.ioctl(at, 0x5441, os.O_RDWR | os.O_NOCTTY | os.O_NONBLOCK)
+    except OSError: continue
+    got += 1
+    try:
+        said = os.read(peer, 99)
+        if said: print('REACHED', said)
+    except OSError: pass
+    os.close(peer)
+print('raced', got > 0)
+`,
+    );
+    const script = 'python3 -u t.py; script -qec "echo in a script" /dev/null; tty';
+    const session = machine.start(['/bin/sh', '-c', script]);
+    const said = { stdout: '', stderr: '' };
+    for (const name of ['stdout', 'stderr'] as const)
+      session.process[name]?.on('data', (bytes: Buffer) => (said[name] += bytes.toString()));
+    await session.started;
+    // Who answers is made slow, so that what threads exchange meanwhile counts.
+    const launcher = session.process.pid ?? 0;
+    const terminals = below(launcher).findLast((pid) => parentOf(pid) === launcher) ?? 0;
+    const slow = ['-qq', '-o', '/dev/null', '-e', 'trace=openat', '-e', 'inject=openat:delay_enter=3000'];
+    const tracer = spawn('strace', [...slow, '-p', String(terminals)], { stdio: 'ignore' });
+    if (process.geteuid?.() === 0) await until('it is traced', () => tracerOf(terminals) === tracer.pid);
+    writeFileSync(join(machine.project, 'fifo'), 'x\n');
+    await session.ended;
+    session.prepared.clean();
+    outside.kill('SIGKILL');
+    tracer.kill();
+    const { stdout, stderr } = said;
+    expect(`${stderr}${stdout}`.trim().split(/\r?\n/)).toEqual([
+      "True b'made'",
+      'by name PermissionError',
+      'outside PermissionError',
+      'no master OSError',
+      'no terminal OSError',
+      'input PermissionError',
+      'spawned',
+      'ready x',
+      'raced True',
+      'in a script',
+      'not a tty',
+    ]);
+  });
+
+  it('goes on without terminals where who gives them is killed', async () => {
+    const session = machine.start(['/bin/sh', '-c', 'read x < fifo; script -qec true /dev/null || echo none; echo on']);
+    spawnSync('mkfifo', [join(machine.project, 'fifo')]);
+    chmodSync(join(machine.project, 'fifo'), 0o666);
+    let stdout = '';
+    session.process.stdout?.on('data', (bytes: Buffer) => (stdout += bytes.toString()));
+    await session.started;
+    const launcher = session.process.pid ?? 0;
+    const [first, terminals] = below(launcher).filter((pid) => parentOf(pid) === launcher);
+    expect([first, terminals].map((pid) => sessionOf(pid ?? 0) === pid)).toEqual([false, true]);
+    process.kill(terminals ?? 0, 'SIGKILL');
+    writeFileSync(join(machine.project, 'fifo'), 'x\n');
+    const { code } = await session.ended;
+    session.prepared.clean();
+    expect([code, stdout]).toEqual([0, 'none\non\n']);
+  });
+
+  it('does not start where unix sockets can be made and Landlock does not tell them apart', async () => {
+    const filter = callFilter(process.arch === 'x64' ? 'x86_64' : 'aarch64', { scoped: true, alone: 9 });
+    machine.landlockMost = 6;
+    const { failure } = await machine.run('touch ran', { filter });
+    expect([failure?.step, existsSync(join(machine.project, 'ran'))]).toEqual(['self-test', false]);
+    expect((await machine.run('touch ran')).code).toBe(0);
   });
 
   it('has no socket of the internet where Landlock does not tell ports apart', async () => {
@@ -311,7 +451,7 @@ describe('the manifest of tier T3', () => {
     machine.tier = 'T3';
     const { built, clean } = machine.prepare(['true']);
     clean();
-    const rows = aloneManifest(machine.ruleset(), built as BareBuilt, [], landlock);
+    const rows = aloneManifest(machine.ruleset(), built as BareBuilt, [], landlock, true);
     machine.close();
     return new Map(rows.map(({ property, status, limit }) => [property as string, { status, limit }]));
   };
@@ -333,6 +473,7 @@ describe('the manifest of tier T3', () => {
     const names = ['processes.signal', 'processes.end', 'network.proxy', 'network.loopback'];
     expect(names.map((name) => rows.get(name)?.status)).toEqual(statuses);
     expect(rows.get('files.write')?.limit ?? '').toMatch(cut ?? /^$/);
+    expect(rows.get('sockets.pathname')?.limit ?? '').toMatch(landlock >= 9 ? /^$/ : /servers inside have none/);
     for (const name of ['files.leaves', 'files.metadata', 'observe.exec']) expect(rows.get(name)?.status).toBe('none');
     for (const [, { status, limit }] of rows) if (status !== 'full') expect(limit).toBeTruthy();
   });
@@ -344,7 +485,7 @@ describe('the manifest of tier T3', () => {
     machine.hide('project/state/credentials');
     const { built, clean } = machine.prepare(['true']);
     clean();
-    const row = aloneManifest(machine.ruleset(), built as BareBuilt, [], 7).find(
+    const row = aloneManifest(machine.ruleset(), built as BareBuilt, [], 7, true).find(
       (one) => one.property === 'files.read',
     );
     expect(row).toMatchObject({ status: 'partial', limit: expect.stringContaining('state/credentials') as string });

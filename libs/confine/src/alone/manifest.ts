@@ -1,19 +1,12 @@
 import type { Property, Ruleset } from '@nd7/policy';
 import type { BareBuilt } from '../bare/build.js';
+import { rowsBy, type TierTable } from '../bare/rows.js';
 import type { Proof } from '../launch.js';
-import type { ManifestRow, Status } from '../manifest.js';
-import { resolvePath } from '../view/resolve.js';
-
-interface Promised {
-  status: Status;
-  provider: string;
-  proofs?: readonly string[];
-  limit?: string;
-}
+import type { ManifestRow, Promised } from '../manifest.js';
 
 const NOBODY_ASKED = 'nobody answers calls in tier T3';
 
-/** What tier T3 gives with the newest Landlock that it makes use of (version 6). */
+/** What tier T3 gives with the newest Landlock that it makes use of (version 9). */
 const FULL: Readonly<Record<Property, Promised>> = {
   'files.write': { status: 'full', provider: 'Landlock', proofs: ['write-outside'] },
   'files.read': {
@@ -67,10 +60,10 @@ const FULL: Readonly<Record<Property, Promised>> = {
   },
   'sockets.pathname': {
     status: 'full',
-    provider: 'call filter, which lets no unix socket be made but in pairs',
-    limit: 'servers inside have none either',
+    provider: 'Landlock, which lets those be connected to that the session has bound',
+    proofs: ['pathname-socket'],
   },
-  'sockets.abstract': { status: 'full', provider: 'call filter', proofs: ['abstract-socket'] },
+  'sockets.abstract': { status: 'full', provider: 'Landlock', proofs: ['abstract-socket'] },
   'processes.signal': { status: 'full', provider: 'Landlock', proofs: ['signal'] },
   'processes.inspect': {
     status: 'full',
@@ -86,7 +79,7 @@ const FULL: Readonly<Record<Property, Promised>> = {
     status: 'full',
     provider: 'call filter; Landlock, which lets no terminal be opened but the session’s own',
     proofs: ['terminal-input'],
-    limit: 'new terminals inside (script, tmux) have none to open either',
+    limit: 'new terminals inside are given to who asks by their master (openpty), and opened by nobody by their name',
   },
   'ipc.memory': {
     status: 'partial',
@@ -107,7 +100,22 @@ const FULL: Readonly<Record<Property, Promised>> = {
 };
 
 /** What an older Landlock takes from that: rows by the version that they need. */
-const NEEDS: readonly { abi: number; property: Property; promised: Promised }[] = [
+const NEEDS: TierTable['needs'] = [
+  {
+    abi: 9,
+    property: 'sockets.pathname',
+    promised: {
+      status: 'full',
+      provider: 'call filter, which lets no unix socket be made but in pairs',
+      proofs: ['pathname-socket'],
+      limit: 'servers inside have none either (Landlock before version 9)',
+    },
+  },
+  {
+    abi: 9,
+    property: 'sockets.abstract',
+    promised: { status: 'full', provider: 'call filter', proofs: ['abstract-socket'] },
+  },
   {
     abi: 6,
     property: 'processes.end',
@@ -164,39 +172,32 @@ export const NOT_OF_T3: readonly Property[] = (Object.keys(FULL) as Property[]).
   (property) => FULL[property].status !== 'full',
 );
 
-/** The manifest of a session in tier T3, in the order of the properties, with the version of Landlock that is used. */
+const T3: TierTable = {
+  full: FULL,
+  needs: NEEDS,
+  readsBy: 'Landlock',
+  open: (path) => `what is hidden in writable folders can be read and changed, as ${path}`,
+  searched: ['files.masks', 'files.leaves'],
+  granted: (names) => `not given, though granted: ${names}`,
+};
+
+/** The same row where the kernel or a container lets nobody answer the one call that is asked about. */
+const NO_TERMINALS: Promised = {
+  ...FULL['terminal.input'],
+  limit: 'new terminals inside (script, tmux) have none to open: nobody can be asked about a call here',
+};
+
+/**
+ * The manifest of a session in tier T3, in the order of the properties, with the version of Landlock that is used. `hasTerminals`: somebody
+ * answers where a program has made a terminal.
+ */
 export function aloneManifest(
   ruleset: Ruleset,
   built: BareBuilt,
   proofs: readonly Proof[],
   landlock: number,
+  hasTerminals: boolean,
 ): ManifestRow[] {
-  return (Object.keys(FULL) as Property[]).map((property) => {
-    const { status, provider, proofs: names, limit } = narrowed(property, ruleset, built, landlock);
-    return { property, status, provider, proofs: proofs.filter(({ name }) => names?.includes(name) === true), limit };
-  });
-}
-
-function narrowed(property: Property, ruleset: Ruleset, built: BareBuilt, landlock: number): Promised {
-  const { shortfalls, asked, found } = built;
-  const older = NEEDS.filter((need) => need.property === property && landlock < need.abi).at(-1);
-  const promised = older?.promised ?? FULL[property];
-  const masked = new Set(found.masked.map((path) => resolvePath(path)?.path));
-  const open = asked.find((path) => masked.has(path) === (property === 'files.masks'));
-  if (open !== undefined && (property === 'files.read' || property === 'files.masks'))
-    return less(promised, `what is hidden in writable folders can be read and changed, as ${open}`);
-  const unseen = shortfalls.filter(({ what }) => what === 'not searched').length;
-  if (unseen > 0 && (property === 'files.masks' || property === 'files.leaves'))
-    return less(promised, `${unseen} folders were not searched for them`);
-  if (property === 'tmp.private' && !ruleset.privateTmp)
-    return { status: 'none', provider: '', limit: 'the policy shares the temporary folder' };
-  const granted = ruleset.sockets.map(({ name }) => name);
-  if (granted.length > 0 && property === 'sockets.pathname')
-    return { ...promised, limit: `${promised.limit ?? ''}; not given, though granted: ${granted.join(', ')}` };
-  return promised;
-}
-
-function less(promised: Promised, limit: string): Promised {
-  const status = promised.status === 'full' ? 'partial' : promised.status;
-  return { ...promised, status, limit: promised.limit === undefined ? limit : `${promised.limit}; ${limit}` };
+  const instead = hasTerminals ? {} : { 'terminal.input': NO_TERMINALS };
+  return rowsBy(T3, { ruleset, built, proofs, landlock, instead });
 }

@@ -1,14 +1,8 @@
 import type { Property, Ruleset } from '@nd7/policy';
 import type { Proof } from '../launch.js';
-import { BROKERED, type ManifestRow, type Status } from '../manifest.js';
+import { BROKERED, type ManifestRow, type Promised } from '../manifest.js';
 import type { BareBuilt } from './build.js';
-
-interface Promised {
-  status: Status;
-  provider: string;
-  proofs?: readonly string[];
-  limit?: string;
-}
+import { rowsBy, type TierTable } from './rows.js';
 
 /** What tier T2 gives with the newest Landlock. */
 const FULL: Readonly<Record<Property, Promised>> = {
@@ -77,7 +71,7 @@ const FULL: Readonly<Record<Property, Promised>> = {
 };
 
 /** What an older Landlock takes from that: rows by the version that they need. */
-const NEEDS: readonly { abi: number; property: Property; promised: Promised }[] = [
+const NEEDS: TierTable['needs'] = [
   {
     abi: 6,
     property: 'processes.end',
@@ -125,6 +119,16 @@ const NEEDS: readonly { abi: number; property: Property; promised: Promised }[] 
   },
 ];
 
+const T2: TierTable = {
+  full: FULL,
+  needs: NEEDS,
+  readsBy: 'Landlock; in writable folders the supervisor, which opens what is read',
+  open: (path) =>
+    `in writable folders they can be read, as ${path}: "patterns": "strict" in your policy has every open there asked about`,
+  searched: ['files.masks'],
+  granted: (names) => `granted: ${names}`,
+};
+
 /** The manifest of a session in tier T2, in the order of the properties, with the version of Landlock that is used. `isBrokered`: an agent's commands are run by the broker. */
 export function bareManifest(
   ruleset: Ruleset,
@@ -133,47 +137,6 @@ export function bareManifest(
   landlock: number,
   isBrokered = false,
 ): ManifestRow[] {
-  return (Object.keys(FULL) as Property[]).map((property) => {
-    const promised =
-      property === 'observe.exec' && isBrokered ? BROKERED : narrowed(property, ruleset, built, landlock);
-    return {
-      property,
-      status: promised.status,
-      provider: promised.provider,
-      proofs: proofs.filter(({ name }) => promised.proofs?.includes(name) === true),
-      limit: promised.limit,
-    };
-  });
-}
-
-function narrowed(property: Property, ruleset: Ruleset, built: BareBuilt, landlock: number): Promised {
-  const older = NEEDS.find((need) => need.property === property && landlock < need.abi);
-  const promised = older?.promised ?? FULL[property];
-  const { shortfalls, asked, asksReads } = built;
-  if (property === 'files.read' && asksReads)
-    return { ...promised, provider: 'Landlock; in writable folders the supervisor, which opens what is read' };
-  if (property === 'files.masks' && asked.length > 0 && !asksReads)
-    return less(
-      promised,
-      `in writable folders they can be read, as ${asked[0] ?? ''}: "patterns": "strict" in your policy has every open there asked about`,
-    );
-  const unseen = shortfalls.filter(({ what }) => what === 'not searched').length;
-  if (unseen > 0 && property === 'files.masks') return less(promised, `${unseen} folders were not searched for them`);
-  const linked = shortfalls.find(({ what }) => what === 'protected, but it has other names');
-  if (linked !== undefined && property === 'files.leaves')
-    return less(promised, `a protected file has another name, by which it can be changed: ${linked.path}`);
-  if (property === 'tmp.private' && !ruleset.privateTmp)
-    return { status: 'none', provider: '', limit: 'the policy shares the temporary folder' };
-  const shared = ruleset.sockets.map(({ name }) => name);
-  if (shared.length > 0 && property === 'sockets.pathname')
-    return { ...promised, limit: `granted: ${shared.join(', ')}` };
-  return promised;
-}
-
-function less(promised: Promised, limit: string): Promised {
-  return {
-    ...promised,
-    status: 'partial',
-    limit: promised.limit === undefined ? limit : `${promised.limit}; ${limit}`,
-  };
+  const instead = isBrokered ? { 'observe.exec': BROKERED } : {};
+  return rowsBy(T2, { ruleset, built, proofs, landlock, instead });
 }

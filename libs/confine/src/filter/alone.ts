@@ -1,13 +1,16 @@
 import { BARE, BARE_SIGNALS } from './bare.js';
 import { keep, load, when, type Code } from './bpf.js';
+import { RESOLVES_UNIX } from '../landlock.js';
 import {
   AF_INET,
   AF_INET6,
   AF_UNIX,
   ALLOW,
+  ASK,
   IPPROTO_TCP,
   O_TRUNC,
   OPENS_FOR,
+  SOCK_SEQPACKET,
   SOCK_STREAM,
   SOCK_TYPE,
   argument,
@@ -21,8 +24,15 @@ const IOPRIO_WHO_PROCESS = 1;
 /** Of calls that mean a process by a number, 0 is the caller itself: nobody is there who could tell others of the session from those outside. */
 const ofItself = (index: number): Code => load(argument(index), when('equal', 0, ALLOW, refuse('EPERM')));
 
-/** TCP, whose ports Landlock tells apart from its fourth version on. Unix sockets are told apart by nobody: whoever may make one connects to all of this user's. */
-function aloneSocket(hasPorts: boolean): Code {
+/** The other end of a terminal, by its master alone. */
+const TIOCGPTPEER = 0x5441;
+
+/**
+ * TCP, whose ports Landlock tells apart from its fourth version on. Unix sockets it tells apart from its ninth on (`RESOLVE_UNIX`); before, whoever
+ * may make one connects to all of this user's.
+ */
+function aloneSocket(hasPorts: boolean, hasPaths: boolean): Code {
+  const unix = load(argument(1), keep(SOCK_TYPE, oneOf([SOCK_STREAM, SOCK_SEQPACKET], ALLOW, refuse('EACCES'))));
   const tcp = load(argument(2), oneOf([0, IPPROTO_TCP], ALLOW, refuse('EACCES')));
   const stream = load(argument(1), keep(SOCK_TYPE, when('equal', SOCK_STREAM, tcp, refuse('EACCES'))));
   return load(
@@ -30,7 +40,7 @@ function aloneSocket(hasPorts: boolean): Code {
     when(
       'equal',
       AF_UNIX,
-      refuse('EACCES'),
+      hasPaths ? unix : refuse('EACCES'),
       oneOf([AF_INET, AF_INET6], hasPorts ? stream : refuse('EACCES'), refuse('EAFNOSUPPORT')),
     ),
   );
@@ -57,7 +67,7 @@ export function aloneCalls(landlock: number): Readonly<Record<string, () => Code
         () => refuse('EPERM'),
       ]),
     ),
-    socket: () => aloneSocket(landlock >= 4),
+    socket: () => aloneSocket(landlock >= 4, landlock >= RESOLVES_UNIX),
     prlimit64: () => ofItself(0),
     sched_setaffinity: () => ofItself(0),
     sched_setscheduler: () => ofItself(0),
@@ -65,7 +75,8 @@ export function aloneCalls(landlock: number): Readonly<Record<string, () => Code
     sched_setattr: () => ofItself(0),
     setpriority: () => load(argument(0), when('equal', PRIO_PROCESS, ofItself(1), refuse('EPERM'))),
     ioprio_set: () => load(argument(0), when('equal', IOPRIO_WHO_PROCESS, ofItself(1), refuse('EPERM'))),
-    ioctl: landlock >= 6 ? own('ioctl') : (ioctl as () => Code),
+    ioctl: () =>
+      load(argument(1), when('equal', TIOCGPTPEER, ASK, (landlock >= 6 ? own('ioctl') : (ioctl as () => Code))())),
     ...(landlock >= 6 ? {} : { fcntl: signals['fcntl'] as () => Code }),
     ...(landlock >= 3
       ? {}

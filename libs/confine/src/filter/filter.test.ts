@@ -306,7 +306,7 @@ describe.each<Architecture>(['x86_64', 'aarch64'])('the filter for %s', (archite
     ]);
   });
 
-  it('answers alone where nobody is asked: never with a question, and by the Landlock that holds the rest', () => {
+  it('answers alone where nobody is asked: with no question but about a terminal’s other end, and by the Landlock that holds the rest', () => {
     const alone = (landlock: number) => {
       const built = callFilter(architecture, { scoped: landlock >= 6, alone: landlock });
       expect(built.length / 8).toBeLessThan(900);
@@ -316,10 +316,14 @@ describe.each<Architecture>(['x86_64', 'aarch64'])('the filter for %s', (archite
         return number === undefined ? 'not here' : interpret(built, { arch: ARCH[architecture], number, args });
       };
     };
-    const [six, five, three, two] = [alone(6), alone(5), alone(3), alone(2)];
+    const [nine, six, five, three, two] = [alone(9), alone(6), alone(5), alone(3), alone(2)];
     fc.assert(
       fc.property(fc.constantFrom(...allowed.keys()), args, (name, values) =>
-        [six, two].every((run) => run(name, ...values.map((value) => Number(value & 0xffffffffn))) !== ASK),
+        [nine, six, two].every(
+          (run) =>
+            (name === 'ioctl' && (values[1] ?? 0n) % (1n << 32n) === 0x5441n) ||
+            run(name, ...values.map((value) => Number(value & 0xffffffffn))) !== ASK,
+        ),
       ),
     );
     for (const name of ['chmod', 'fchmodat', 'utimensat', 'unlinkat', 'connect', 'bind', 'listen', 'execve', 'rename'])
@@ -334,10 +338,18 @@ describe.each<Architecture>(['x86_64', 'aarch64'])('the filter for %s', (archite
       EPERM,
       EPERM,
     ]);
-    // Unix sockets only in pairs; TCP where its ports are told apart.
+    for (const run of [nine, six, five])
+      expect([run('ioctl', 3, 0x5441), run('ioctl', 3, 0x5412), run('ioctl', 3, 0x5401)]).toEqual([ASK, EPERM, ALLOW]);
+    // Unix sockets only in pairs before Landlock tells them apart; TCP where its ports are told apart.
     expect([six('socket', 1, 1), six('socket', 1, 5), six('socketpair', 1, 1), six('socketpair', 1, 2)]).toEqual([
       ...[EACCES, EACCES, ALLOW, EACCES],
     ]);
+    expect([
+      nine('socket', 1, 1),
+      nine('socket', 1, 0o2000005),
+      nine('socket', 1, 2),
+      nine('socketpair', 1, 2),
+    ]).toEqual([...[ALLOW, ALLOW, EACCES, EACCES]]);
     expect([six('socket', 2, 1), six('socket', 10, 1, 6), six('socket', 2, 1, 262), six('socket', 2, 2)]).toEqual([
       ...[ALLOW, ALLOW, EACCES, EACCES],
     ]);
