@@ -1,11 +1,13 @@
 #!/usr/bin/env node
 // How fast a log is verified in full: chain, UTF-8, JSON, keys, seals, head, classes. Beside it, in the same run and in turns, what one
 // would write first: readline, JSON.parse and hash-wasm for the links alone. Ratios are what counts; each run is a process of its own.
+// What threads can give depends on the machine: two processes of one thread, each on a log of half the size, share nothing and say it.
 //
 //   node tools/bench/verify.mjs [--mb 1000] [--rounds 3] [--json]
 //
-// Needs the built workspace. Writes one log to the system's temporary folder (or $TMPDIR) and removes it.
-import { execFileSync } from 'node:child_process';
+// Needs the built workspace. Writes logs to the system's temporary folder (or $TMPDIR) and removes it.
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { generateKeyPairSync, sign } from 'node:crypto';
 import {
   closeSync,
@@ -48,7 +50,7 @@ function sourceText() {
     .join('\n');
 }
 
-/** Writes a sealed log of `bytes` bytes and the first 50 MB of it to another file; returns its head. */
+/** Writes a sealed log of `bytes` bytes and, where asked, the first 50 MB of it to another file; returns its head. */
 async function generate(file, prefixFile, bytes) {
   const hasher = await createBLAKE3();
   const hash = (data) => hasher.init().update(data).digest('hex');
@@ -64,7 +66,7 @@ async function generate(file, prefixFile, bytes) {
   let size = 0;
   let seq = 0;
   const fd = openSync(file, 'w', 0o600);
-  const prefix = openSync(prefixFile, 'w', 0o600);
+  const prefix = prefixFile && openSync(prefixFile, 'w', 0o600);
   let batch = [];
   const flush = () => {
     writevSync(fd, batch);
@@ -98,13 +100,13 @@ async function generate(file, prefixFile, bytes) {
     const line = Buffer.from(front + rest);
     prev = hash(line);
     batch.push(Buffer.concat([line, Buffer.from('\n')]));
-    if (size < PREFIX_MB * 1e6) writeSync(prefix, batch.at(-1));
+    if (prefix && size < PREFIX_MB * 1e6) writeSync(prefix, batch.at(-1));
     size += line.length + 1;
     if (batch.length === 1000) flush();
   }
   flush();
   closeSync(fd);
-  closeSync(prefix);
+  if (prefix) closeSync(prefix);
   return { entries: seq, hash: prev, size };
 }
 
@@ -116,9 +118,12 @@ async function verifier() {
   return (await import(join(bundle, chunk))).verifyFile;
 }
 
-/** One run, in its own process: prints its seconds, CPU seconds and largest resident set. Modules of either side are loaded before. */
+/** One run, in its own process: prints its seconds, CPU seconds and largest resident set. Modules of either side are loaded before, and all begin together. */
 async function child(what, file, head) {
   const verifyFile = what === 'baseline' ? undefined : await verifier();
+  process.stdout.write('ready\n');
+  await once(process.stdin, 'data');
+  process.stdin.destroy();
   const started = performance.now();
   const before = process.cpuUsage();
   let result;
@@ -156,6 +161,34 @@ async function baseline(file) {
   return seq;
 }
 
+/** What children find that run at the same time. They begin when all are ready. */
+async function together(runs) {
+  const children = runs.map(({ what, file, head }) => {
+    const args = [fileURLToPath(import.meta.url), '--child', what, file, JSON.stringify(head)];
+    const child = spawn(process.execPath, args, { stdio: ['pipe', 'pipe', 'inherit'] });
+    child.stdout.setEncoding('utf8');
+    let said = '';
+    const ready = new Promise((resolve) => {
+      child.stdout.on('data', (text) => {
+        said += text;
+        if (said.startsWith('ready\n')) resolve();
+      });
+      child.once('close', resolve);
+    });
+    const found = once(child, 'close').then(([code]) => {
+      if (code !== 0) throw new Error(`a run of ${file} ended with ${code}`);
+      return JSON.parse(said.slice('ready\n'.length));
+    });
+    return { child, ready, found };
+  });
+  await Promise.all(children.map(({ ready }) => ready));
+  for (const { child } of children) child.stdin.end('go');
+  const found = await Promise.all(children.map(({ found }) => found));
+  const sum = (key) => found.reduce((all, one) => all + one[key], 0);
+  const most = (key) => Math.max(...found.map((one) => one[key]));
+  return { entries: sum('entries'), cpu: sum('cpu'), seconds: most('seconds'), rss: most('rss') };
+}
+
 const median = (values) => values.toSorted((a, b) => a - b)[values.length >> 1];
 
 async function main({ mb, rounds, json }) {
@@ -170,17 +203,22 @@ async function main({ mb, rounds, json }) {
     const prefix = join(folder, 'prefix.jsonl');
     if (!json) console.log(`writing ${mb} MB of ${ENTRY}-byte entries, a seal every ${SEAL_EVERY} …`);
     const head = await generate(file, prefix, mb * 1e6);
+    const halves = [];
+    for (const name of ['one.jsonl', 'other.jsonl']) {
+      const half = join(folder, name);
+      halves.push({ what: '1', file: half, head: await generate(half, undefined, (mb * 1e6) / 2) });
+    }
     const prefixSize = Math.min(head.size, readFileSync(prefix).length);
     const runs = {
-      'one thread': { what: '1', file, size: head.size },
-      'two threads': { what: '2', file, size: head.size },
-      'readline + JSON.parse + hash-wasm': { what: 'baseline', file: prefix, size: prefixSize },
+      'one thread': { of: [{ what: '1', file, head }], size: head.size },
+      'two threads': { of: [{ what: '2', file, head }], size: head.size },
+      'readline + JSON.parse + hash-wasm': { of: [{ what: 'baseline', file: prefix, head }], size: prefixSize },
+      'two processes of one thread, half each': { of: halves, size: halves[0].head.size + halves[1].head.size },
     };
     const found = Object.fromEntries(Object.keys(runs).map((name) => [name, []]));
     for (let round = 0; round < rounds; round++) {
       for (const [name, run] of Object.entries(runs)) {
-        const args = [fileURLToPath(import.meta.url), '--child', run.what, run.file, JSON.stringify(head)];
-        const one = JSON.parse(execFileSync(process.execPath, args, { encoding: 'utf8' }));
+        const one = await together(run.of);
         found[name].push({ ...one, mbs: run.size / 1e6 / one.seconds, cpuMbs: run.size / 1e6 / one.cpu });
       }
     }
@@ -192,11 +230,12 @@ async function main({ mb, rounds, json }) {
       entries_per_s: median(list.map(({ entries, seconds }) => entries / seconds)),
       max_rss_mb: Math.max(...list.map(({ rss }) => rss)) / 1e6,
     }));
-    const [one, two, base] = rows;
+    const [one, two, base, apart] = rows;
     const ratios = {
       one_thread_over_baseline_cpu: one.mb_per_cpu_s / base.mb_per_cpu_s,
       one_thread_over_baseline: one.mb_per_s / base.mb_per_s,
       two_threads_over_one: two.mb_per_s / one.mb_per_s,
+      two_processes_over_one: apart.mb_per_s / one.mb_per_s,
     };
     const machine = {
       cpu: cpus()[0]?.model ?? '?',
@@ -230,6 +269,9 @@ async function main({ mb, rounds, json }) {
     console.log(`  the same by CPU time: ${(one.mb_per_cpu_s / base.mb_per_cpu_s).toFixed(1)}×`);
     console.log(
       `two threads / one: ${ratios.two_threads_over_one.toFixed(2)}× (at least 1.5 on two idle cores: ${musts.two_threads_over_one})`,
+    );
+    console.log(
+      `  what this machine scales at all, two processes / one: ${ratios.two_processes_over_one.toFixed(2)}×; processor time of two threads / one: ${(one.mb_per_cpu_s / two.mb_per_cpu_s).toFixed(2)}×`,
     );
     console.log(`memory, one thread: ${one.max_rss_mb.toFixed(0)} MB (at most 200: ${musts.memory})`);
   } finally {

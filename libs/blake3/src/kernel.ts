@@ -1,7 +1,7 @@
 /// <reference path="../../entry/src/platform.d.ts" />
 import { fromBase64 } from '@nd7/entry';
 import { KERNEL } from './kernel.generated.js';
-import { checkChunk, type LineKernel } from './lines.js';
+import { checkChunk, checkHead, CLOCK_LENGTH, MAX_HEAD, MAX_HEADS, type LineKernel } from './lines.js';
 
 /** Compiled once per process (or worker); instances are cheap. */
 let compiled: WebAssembly.Module | undefined;
@@ -13,8 +13,14 @@ interface Exports {
   FAULTS: Address;
   HASHES: Address;
   SEED: Address;
+  DIGITS: Address;
+  BEFORE: Address;
+  HEADS: Address;
+  TALLY: Address;
   scan(length: number, check: number): number;
   hasMore(): number;
+  run(from: number, count: number, width: number): number;
+  lastHead(): number;
   hash(length: number): void;
 }
 
@@ -51,6 +57,10 @@ export function kernelHash(value: Uint8Array): Uint8Array | undefined {
   return bytes.slice(kernel.HASHES.value, kernel.HASHES.value + 32);
 }
 
+/** As `layout.ts` has it: length and clock, the bytes, the mask of those that are compared. */
+const HEAD_RAW = 16;
+const HEAD_SIZE = HEAD_RAW + 2 * MAX_HEAD;
+
 let shared: WeakRef<LineKernel> | undefined;
 
 /**
@@ -76,6 +86,11 @@ export function createKernel(): LineKernel {
   const input = kernel.INPUT.value;
   const hashesAt = kernel.HASHES.value;
   const faultsAt = kernel.FAULTS.value;
+  const digitsAt = kernel.DIGITS.value;
+  const beforeAt = kernel.BEFORE.value;
+  const heads = new Uint32Array(kernel.memory.buffer, kernel.TALLY.value, MAX_HEADS);
+  let scanned = 0;
+  let learned = 0;
   // The set of keys hashes with a secret, so that nobody can choose keys that collide. No verdict depends on it.
   crypto.getRandomValues(bytes.subarray(kernel.SEED.value, kernel.SEED.value + 16));
   return {
@@ -83,6 +98,7 @@ export function createKernel(): LineKernel {
       checkChunk(chunk);
       bytes.set(chunk, input);
       const count = kernel.scan(chunk.length, 1);
+      scanned = count;
       const ends = new Uint32Array(kernel.memory.buffer, kernel.ENDS.value, count);
       return {
         count,
@@ -92,6 +108,26 @@ export function createKernel(): LineKernel {
         consumed: ends[count - 1] ?? 0,
         more: kernel.hasMore() !== 0,
       };
+    },
+    run(from, { digits, width, hash }) {
+      bytes.set(digits, digitsAt);
+      bytes.set(hash, beforeAt);
+      const count = kernel.run(from, scanned, width);
+      return { count, heads, last: kernel.lastHead() };
+    },
+    learn(head, clock) {
+      checkHead(head, clock);
+      const number = learned++ % MAX_HEADS;
+      const slot = kernel.HEADS.value + HEAD_SIZE * number;
+      new DataView(kernel.memory.buffer, slot, 8).setUint32(0, head.length, true);
+      new DataView(kernel.memory.buffer, slot, 8).setUint32(4, clock, true);
+      bytes.set(head, slot + HEAD_RAW);
+      const mask = bytes.subarray(slot + HEAD_RAW + MAX_HEAD, slot + HEAD_SIZE);
+      mask
+        .fill(0)
+        .fill(0xff, 0, head.length)
+        .fill(0, clock, clock + CLOCK_LENGTH);
+      return number;
     },
   };
 }

@@ -26,6 +26,33 @@ export interface LineScan {
   more: boolean;
 }
 
+/** What lines must carry: the number of the first of them, and the hash of the line before it. */
+export interface LinkBefore {
+  /** The number's digits in ASCII, right-aligned in 20 places whose others are `0`. */
+  digits: Uint8Array;
+  /** How many of the places are the number, 16 at most; 0 where none is expected, which no line carries. */
+  width: number;
+  hash: Uint8Array;
+}
+
+/** Lines that follow one another, without anything that needs a look at them. */
+export interface LineRun {
+  count: number;
+  /** By the number that `learn` gave: how many of the lines have this head. Holds until the kernel's next call. */
+  heads: Uint32Array;
+  /** The head of the last of them. */
+  last: number;
+}
+
+/** A head: what stands in a line from the comma after its link up to some place before its end. */
+export const MAX_HEAD = 400;
+
+/** How many heads a kernel knows at a time. */
+export const MAX_HEADS = 24;
+
+/** The time of day in a head and the quote after it, which may differ from line to line: `00:00:00.000Z"`. */
+export const CLOCK_LENGTH = 14;
+
 /** Hashes and checks lines, many at a time. Not re-entrant; one per thread. */
 export interface LineKernel {
   /**
@@ -33,10 +60,26 @@ export interface LineKernel {
    * @throws RangeError where the chunk is too large
    */
   scan(chunk: Uint8Array): LineScan;
+  /**
+   * How many lines of the last scan, from line `from` on, have no fault, begin with the version, the number and the link that follow from
+   * `before`, and have a head that was learned. The line after them may be good, too: the kernel only knows those it has learned.
+   */
+  run(from: number, before: LinkBefore): LineRun;
+  /**
+   * Makes a head known, for any session, in the place of the one that was learned first where there are too many; returns its number. `clock` is where
+   * the time of day stands in it: lines with another one have the same head.
+   */
+  learn(head: Uint8Array, clock: number): number;
 }
 
 /** Throws where a chunk is larger than the kernels take. */
 export function checkChunk(chunk: Uint8Array): void {
   if (chunk.length > MAX_CHUNK)
     throw new RangeError(`a chunk of ${chunk.length} bytes, at most ${MAX_CHUNK} are allowed`);
+}
+
+/** Throws where no kernel learns such a head. */
+export function checkHead(head: Uint8Array, clock: number): void {
+  if (head.length > MAX_HEAD || !(clock >= 0 && clock + CLOCK_LENGTH <= head.length))
+    throw new RangeError(`a head of ${head.length} bytes with its clock at ${clock}, at most ${MAX_HEAD} are allowed`);
 }

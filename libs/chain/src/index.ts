@@ -13,6 +13,7 @@ export { certMessage, genesis, sealMessage, type LogReason } from './link.js';
 export { formatHeadFile, parseHeadFile, type Head } from './head.js';
 export { ChainWalk, walk, type WalkOptions } from './walk.js';
 export { PartWalk, type LineAt, type PartOptions, type PartResult, type PartStart } from './part.js';
+export type { Label } from './heads.js';
 export { headMarks, stitchParts, type StitchOptions, type WalkResult } from './stitch.js';
 export { Members } from './members.js';
 export type { SealState } from './seal.js';

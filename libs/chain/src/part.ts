@@ -2,6 +2,7 @@ import { FAULT_REASONS, MAX_CHUNK, type LineKernel, type LineScan } from '@nd7/b
 import { isSessionId, MAX_LINE, toHex } from '@nd7/entry';
 import type { SignatureVerifier, SignedItem } from '@nd7/tlog';
 import { ChainError } from './error.js';
+import { Heads, type Label } from './heads.js';
 import { LinkReader, type Link } from './prefix.js';
 import type { LogReason } from './link.js';
 import { certItem, readFirstEntry, readSeal, sealForm, sealItem, type Seal, type SealState } from './seal.js';
@@ -23,6 +24,8 @@ export interface PartOptions {
   marks?: readonly number[];
   /** Each line that checks out, in order, with its seq (by the first line's claim where the start is unknown). */
   onEntry?: (seq: number, line: LineAt) => void;
+  /** Of how many lines more this is the label, once they check out. Of lines that are told of together the last one's label comes last. */
+  onLabel?: (label: Label, count: number) => void;
 }
 
 /** A line where it lies: half a million views of a chunk cost more than what most readers do with them. Valid during the call it is given to. */
@@ -31,8 +34,6 @@ export interface LineAt {
   start: number;
   /** Its newline. */
   end: number;
-  /** The comma after its link: what stands before it was compared byte by byte. */
-  rest: number;
 }
 
 /** What one part of a log says by itself. Plain data: it goes from a worker to the thread that stitches. */
@@ -67,6 +68,12 @@ interface Pending {
   seals: SealState;
 }
 
+interface Waiting {
+  /** The good lines before. */
+  good: number;
+  tell: () => void;
+}
+
 /**
  * Walks the bytes of one part of a log, in any chunking. Costs at most one line of memory besides the kernel's own: a line that
  * is longer than allowed is given up as soon as that is known. Signatures are collected and checked once per chunk.
@@ -75,6 +82,7 @@ export class PartWalk {
   readonly #o: PartOptions;
   readonly #known: boolean;
   readonly #links: LinkReader;
+  readonly #heads: Heads;
   readonly #marks: readonly number[];
   #base = 0;
   #first: Link | undefined;
@@ -92,14 +100,14 @@ export class PartWalk {
   #carry = new Uint8Array(4096);
   #carried = 0;
   #pending: Pending[] = [];
-  /** Lines that wait for the signatures of their chunk before `onEntry` may have them. */
-  #waiting: [number, LineAt][] = [];
-  readonly #line: LineAt = { bytes: this.#carry, start: 0, end: 0, rest: 0 };
+  /** Lines of which nobody is told before the signatures of their chunk are known to be good. */
+  #waiting: Waiting[] = [];
   #state: 'open' | 'busy' | 'finished' = 'open';
 
   constructor(o: PartOptions) {
     if (!isSessionId(o.session)) throw new ChainError('bad-session', 'not a session id');
     this.#o = o;
+    this.#heads = Heads.of(o.kernel);
     this.#marks = [...new Set(o.marks ?? [])].sort((a, b) => a - b);
     this.#known = o.start !== 'unknown';
     const start = o.start === 'unknown' ? undefined : o.start;
@@ -235,38 +243,71 @@ export class PartWalk {
     return done;
   }
 
-  #scanned(piece: Uint8Array, { count, ends, hashes, faults }: LineScan): void {
-    const links = this.#links;
-    let start = 0;
-    for (let i = 0; i < count; i++) {
-      const end = (ends[i] as number) - 1;
-      const fault = faults[i] as number;
-      if (fault !== 0 || !links.matches(piece, start, end)) {
-        this.#fault = fault === 0 ? this.#unlinked(piece, start, end) : (FAULT_REASONS[fault] ?? 'bad-json');
-        if (this.#fault !== undefined) break;
-      }
-      const rest = start + links.length - 1;
-      if (!this.#sealed(piece, start, end, rest)) {
-        this.#fault = 'bad-seal';
-        break;
-      }
-      const onEntry = this.#o.onEntry;
-      if (onEntry) {
-        if (this.#pending.length > 0) this.#waiting.push([this.#good, { bytes: piece, start, end, rest }]);
-        else {
-          const line = this.#line;
-          [line.bytes, line.start, line.end, line.rest] = [piece, start, end, rest];
-          onEntry(this.#base + this.#good, line);
-        }
-      }
-      links.advance(hashes, 32 * i);
-      this.#good++;
-      if (this.#base + this.#good === this.#marks[this.#nextMark]) {
-        this.#found.push([this.#base + this.#good, toHex(links.hash)]);
-        this.#nextMark++;
-      }
-      start = end + 1;
+  #scanned(piece: Uint8Array, scan: LineScan): void {
+    for (let i = 0; i < scan.count && this.#fault === undefined; i++) {
+      i += this.#run(piece, scan, i);
+      if (i < scan.count) this.#fault = this.#line(piece, scan, i);
     }
+  }
+
+  /** Takes the lines from this one on that need no look at them; returns how many they are. */
+  #run(piece: Uint8Array, { ends, hashes }: LineScan, from: number): number {
+    if (this.#base + this.#good === 0) return 0; // entry 0 names the keys
+    const { count, heads, last } = this.#o.kernel.run(from, this.#links);
+    if (count === 0) return 0;
+    if (this.#o.onLabel) {
+      for (let i = 0; i < heads.length; i++)
+        if (heads[i] !== 0 && i !== last) this.#label(this.#heads.label(i), heads[i] as number);
+      this.#label(this.#heads.label(last), heads[last] as number);
+    }
+    if (this.#o.onEntry) for (let i = 0; i < count; i++) this.#entry(this.#good + i, piece, ends, from + i);
+    const before = this.#base + this.#good;
+    this.#good += count;
+    for (; (this.#marks[this.#nextMark] ?? Infinity) <= before + count; this.#nextMark++) {
+      const mark = this.#marks[this.#nextMark] as number;
+      const at = 32 * (from + mark - before - 1);
+      this.#found.push([mark, toHex(hashes.subarray(at, at + 32))]);
+    }
+    this.#links.skip(count, hashes, 32 * (from + count - 1));
+    return count;
+  }
+
+  /** Takes one line; why it does not check out. */
+  #line(piece: Uint8Array, { ends, hashes, faults }: LineScan, i: number): LogReason | undefined {
+    const links = this.#links;
+    const start = i === 0 ? 0 : (ends[i - 1] as number);
+    const end = (ends[i] as number) - 1;
+    const fault = faults[i] as number;
+    if (fault !== 0) return FAULT_REASONS[fault] ?? 'bad-json';
+    const unlinked = links.matches(piece, start, end) ? undefined : this.#unlinked(piece, start, end);
+    if (unlinked !== undefined) return unlinked;
+    const rest = start + links.length - 1;
+    const asked = this.#base + this.#good > 0 && (this.#known || this.#good > 0);
+    if (!this.#sealed(piece, start, end, rest)) return 'bad-seal';
+    this.#label(this.#heads.read(piece, rest, end, asked), 1);
+    this.#entry(this.#good, piece, ends, i);
+    links.advance(hashes, 32 * i);
+    this.#good++;
+    if (this.#base + this.#good === this.#marks[this.#nextMark]) {
+      this.#found.push([this.#base + this.#good, toHex(links.hash)]);
+      this.#nextMark++;
+    }
+    return undefined;
+  }
+
+  /** Tells of a line, now or when the signatures before it are known to be good. */
+  #entry(good: number, bytes: Uint8Array, ends: Uint32Array, i: number): void {
+    const { onEntry } = this.#o;
+    if (!onEntry) return;
+    const line = { bytes, start: i === 0 ? 0 : (ends[i - 1] as number), end: (ends[i] as number) - 1 };
+    if (this.#pending.length === 0) onEntry(this.#base + good, line);
+    else this.#waiting.push({ good, tell: () => onEntry(this.#base + good, line) });
+  }
+
+  #label(label: Label, count: number): void {
+    const { onLabel } = this.#o;
+    if (this.#pending.length === 0) onLabel?.(label, count);
+    else if (onLabel) this.#waiting.push({ good: this.#good, tell: () => onLabel(label, count) });
   }
 
   /** Why a line's first members are not the expected ones; undefined for the first line of a part of unknown start. */
@@ -332,9 +373,8 @@ export class PartWalk {
     this.#waiting = [];
     const verdicts = await this.#o.verify(pending.map((p) => p.item));
     const bad = pending.find((_, i) => verdicts[i] !== true);
-    for (const [good, line] of waiting) {
-      if (bad === undefined || good < bad.good) this.#o.onEntry?.(this.#base + good, line);
-    }
+    const good = bad?.good ?? Infinity;
+    for (let i = 0; i < waiting.length; i++) if ((waiting[i] as Waiting).good < good) (waiting[i] as Waiting).tell();
     if (bad === undefined) return;
     this.#fault = 'bad-seal';
     this.#good = bad.good;

@@ -1,4 +1,5 @@
 import { fromHex } from '@nd7/entry';
+import type { LinkBefore } from '@nd7/blake3';
 import type { LogReason } from './link.js';
 
 /** The link a line carries: its number, in the digits it is written with, and the hash of the line before it. */
@@ -22,11 +23,11 @@ const ZERO = 0x30;
  * Compares the first three members of line after line with what they must be, byte by byte and without making a string. Only
  * a line that differs is read (`read`), to say why.
  */
-export class LinkReader {
+export class LinkReader implements LinkBefore {
   /** The hash after the last line taken, which the next must carry. */
   readonly hash = new Uint8Array(32);
   /** The digits of the next number, right-aligned. */
-  readonly #digits = new Uint8Array(20).fill(ZERO);
+  readonly digits = new Uint8Array(20).fill(ZERO);
   #width = 0;
 
   /** Without `next` nothing is expected yet, and nothing matches. */
@@ -36,7 +37,12 @@ export class LinkReader {
 
   /** The number the next line must have. */
   get seq(): string {
-    return String.fromCharCode(...this.#digits.subarray(this.#digits.length - this.#width));
+    return String.fromCharCode(...this.digits.subarray(this.digits.length - this.#width));
+  }
+
+  /** How many digits the next number has; 0 while none is expected. */
+  get width(): number {
+    return this.#width;
   }
 
   /** How many bytes of the line that matches (or was read and is expected) are its version, number and link: the comma after them is the last. */
@@ -46,8 +52,8 @@ export class LinkReader {
 
   expect(next: Link): void {
     this.#width = next.seq.length;
-    this.#digits.fill(ZERO);
-    this.#digits.set(ascii(next.seq), this.#digits.length - this.#width);
+    this.digits.fill(ZERO);
+    this.digits.set(ascii(next.seq), this.digits.length - this.#width);
     this.hash.set(fromHex(next.prev) as Uint8Array);
   }
 
@@ -56,8 +62,8 @@ export class LinkReader {
     const width = this.#width;
     if (width === 0 || end - start < FIXED + width || !has(bytes, start, SEQ)) return false;
     let at = start + SEQ.length;
-    const first = this.#digits.length - width;
-    for (let i = 0; i < width; i++) if (bytes[at + i] !== this.#digits[first + i]) return false;
+    const first = this.digits.length - width;
+    for (let i = 0; i < width; i++) if (bytes[at + i] !== this.digits[first + i]) return false;
     at += width;
     if (!has(bytes, at, PREV)) return false;
     at += PREV.length;
@@ -73,10 +79,22 @@ export class LinkReader {
   advance(hashes: Uint8Array, offset: number): void {
     const { hash } = this;
     for (let i = 0; i < 32; i++) hash[i] = hashes[offset + i] as number;
-    const digits = this.#digits;
+    const digits = this.digits;
     let i = digits.length - 1;
     while (digits[i] === ZERO + 9) digits[i--] = ZERO;
     digits[i] = (digits[i] as number) + 1;
+    this.#width = Math.max(this.#width, digits.length - i);
+  }
+
+  /** So many lines are good: the hash of the last of them stands at `offset`. */
+  skip(count: number, hashes: Uint8Array, offset: number): void {
+    this.hash.set(hashes.subarray(offset, offset + 32));
+    const { digits } = this;
+    let i = digits.length;
+    for (let carry = count; carry > 0; carry = Math.floor(carry / 10)) {
+      carry += (digits[--i] as number) - ZERO;
+      digits[i] = ZERO + (carry % 10);
+    }
     this.#width = Math.max(this.#width, digits.length - i);
   }
 

@@ -76,6 +76,15 @@ test('any changes, any chunking, any head: the verdict of a second reading of th
   );
 }, 120_000);
 
+test('in these logs most lines are taken in runs, so that what is changed here is changed in them', async () => {
+  let taken = 0;
+  const counting = { ...kernel, run: (...args: Parameters<typeof kernel.run>) => count(kernel.run(...args)) };
+  const count = (found: ReturnType<typeof kernel.run>) => ((taken += found.count), found);
+  const { bytes, head } = makeLog(40, 5);
+  expect(await walk(bytes, { session, kernel: counting, verify: quick, head })).toMatchObject({ verdict: 'intact' });
+  expect(taken).toBeGreaterThan(20);
+});
+
 test('every chunk size gives the same', async () => {
   const { bytes, head } = makeLog(6, 2);
   for (let size = 1; size < 400; size++) {

@@ -28,7 +28,8 @@ export interface Seal {
   sig: string | null;
 }
 
-const OWN = 'recorder:nd7';
+/** The source of what the recorder itself says. */
+export const OWN = 'recorder:nd7';
 
 /** The seal that this line is, or undefined. It must have passed the strict check; `rest` is the comma after its link. */
 export function readSeal(bytes: Uint8Array, rest: number, end: number): Seal | undefined {

@@ -37,6 +37,7 @@ export async function runPart(
   bytes: Uint8Array | AsyncIterable<Uint8Array>,
   tools: PartTools,
 ): Promise<PartReport> {
+  const { onEntry } = tools;
   const tallies = [new Tally(), new Tally()] as const;
   const walk: PartWalk = new PartWalk({
     session: job.session,
@@ -44,10 +45,10 @@ export async function runPart(
     marks: job.marks,
     kernel: tools.kernel,
     verify: tools.verify,
-    onEntry: (seq, line) => {
-      tallies[walk.deferredAt === undefined ? 0 : 1].add(line);
-      tools.onEntry?.(seq, line.bytes.subarray(line.start, line.end));
+    onLabel: (label, count) => {
+      tallies[walk.deferredAt === undefined ? 0 : 1].add(label, count);
     },
+    ...(onEntry && { onEntry: (seq, { bytes, start, end }) => onEntry(seq, bytes.subarray(start, end)) }),
   });
   let done = 0;
   const take = async (chunk: Uint8Array) => {

@@ -2,6 +2,7 @@
 import { hashLine, flushHashes } from './hash';
 import { checkJson } from './json';
 import * as layout from './layout';
+import * as links from './links';
 import { prepareStrings } from './strings';
 import { isUtf8 } from './utf8';
 
@@ -10,7 +11,12 @@ export const ENDS: usize = layout.ENDS;
 export const FAULTS: usize = layout.FAULTS;
 export const HASHES: usize = layout.HASHES;
 export const SEED: usize = layout.SEED;
+export const DIGITS: usize = links.DIGITS;
+export const BEFORE: usize = links.BEFORE;
+export const HEADS: usize = layout.HEADS;
+export const TALLY: usize = layout.TALLY;
 export const END: usize = layout.END;
+export { run, lastHead } from './links';
 
 const TOO_LONG: u8 = 1;
 const NOT_UTF8: u8 = 2;

@@ -46,9 +46,21 @@ export const TABLE: usize = MARKS + 4 * MAX_KEYS + 64;
 /** Keys with escapes, unescaped. */
 export const ARENA: usize = TABLE + 4 * SLOTS;
 
-export const ENDS: usize = (ARENA + MAX_LINE + 127) & ~63;
+/** What the next line must carry: see links.ts. */
+export const LINK: usize = (ARENA + MAX_LINE + 127) & ~63;
+/** The heads that the host has learned: length, place of the time of day, bytes, and a mask of those that are compared. */
+export const MAX_HEADS: u32 = 24;
+const MAX_HEAD: usize = 400;
+export const HEAD_RAW: usize = 16;
+export const HEAD_MASK: usize = HEAD_RAW + MAX_HEAD;
+export const HEAD_SIZE: usize = HEAD_MASK + MAX_HEAD;
+export const HEADS: usize = LINK + 64;
+/** Per head: how many lines of a run have it. */
+export const TALLY: usize = HEADS + HEAD_SIZE * MAX_HEADS;
+
+export const ENDS: usize = (TALLY + 4 * MAX_HEADS + 63) & ~63;
 export const FAULTS: usize = ENDS + 4 * MAX_LINES;
 export const HASHES: usize = FAULTS + MAX_LINES;
 export const INPUT: usize = HASHES + 32 * MAX_LINES;
 /** Vectors are read past the end. */
-export const END: usize = INPUT + MAX_CHUNK + 256;
+export const END: usize = INPUT + MAX_CHUNK + 256 + MAX_HEAD;
