@@ -18,7 +18,7 @@ export function build({ sanitize = false } = {}) {
   const path = compile(RELEASE, sources, 'nd7-relay');
   if (sanitize) {
     compile(SANITIZED, sources, 'nd7-relay-sanitized');
-    compile(SANITIZED, [join(here, 'src/frames.c'), join(here, 'test/fuzz.c')], 'fuzz');
+    compile(SANITIZED, [join(here, 'src/frames.c'), join(here, 'src/hello.c'), join(here, 'test/fuzz.c')], 'fuzz');
   }
   return { path };
 }

@@ -157,6 +157,24 @@ async function rawHost(take: (socket: Socket) => void): Promise<void> {
     await over;
   });
 
+  it('interrupts nobody while many tunnels are at work, and is as quick as any other for one', async () => {
+    await rawHost((server) => server.pipe(server).on('error', () => undefined));
+    /** Field 41 of /proc/PID/stat: 0 is SCHED_OTHER, 3 SCHED_BATCH. */
+    const policyOf = (pid: number): number => {
+      const stat = readFileSync(`/proc/${String(pid)}/stat`, 'latin1');
+      return Number(stat.slice(stat.lastIndexOf(')') + 2).split(' ')[38]);
+    };
+    const tunnels = await Promise.all(Array.from({ length: 8 }, () => net.tunnel('git.example.com:22')));
+    const workUntil = async (sockets: Socket[], policy: number): Promise<void> => {
+      while (policyOf(relayPid()) !== policy)
+        await Promise.all(sockets.map((socket) => (socket.write('ping'), once(socket, 'data'))));
+    };
+    const sockets = tunnels.map(({ socket }) => socket);
+    await workUntil(sockets, 3);
+    await workUntil(sockets.slice(0, 1), 0);
+    for (const socket of sockets) socket.destroy();
+  });
+
   it('dials nothing whose grant ended while the decision was written', async () => {
     await net.host('api.example.com', 443, tlsEcho());
     net.rules.hosts.push(rule('api.example.com'));

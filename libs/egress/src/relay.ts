@@ -44,7 +44,7 @@ const MAX_ADDRESSES = 16;
 /** The longest is one with a whole hello. */
 const MAX_FRAME = 32 << 10;
 
-/** The program that moves the bytes of tunnels: native/relay. It knows no names and no rules. */
+/** The program that moves the bytes of tunnels: native/relay. It knows no rules. */
 export class Relay {
   readonly #child: ChildProcess;
   readonly #channel: Duplex;
@@ -110,15 +110,22 @@ export class Relay {
 
   /**
    * Dials the places in turn. `head`: so many bytes of what was said are taken as the request for it, and the program is told when the other
-   * end is there. `hello`: nothing goes out before `go`.
+   * end is there. `hello`: nothing goes out before `go`, but for a hello that is plainly for the host `name`, of which the front is not asked.
    */
-  dial(link: number, places: readonly Place[], { head, hello }: { head: number; hello: boolean }): void {
-    const body = Buffer.alloc(8 + Math.min(places.length, MAX_ADDRESSES) * 18);
+  dial(
+    link: number,
+    places: readonly Place[],
+    { head, hello, name = '' }: { head: number; hello: boolean; name?: string },
+  ): void {
+    const from = 12 + name.length;
+    const body = Buffer.alloc(from + Math.min(places.length, MAX_ADDRESSES) * 18);
     body.writeUInt32LE((hello ? DIAL_FLAG.hello : 0) | (head > 0 ? DIAL_FLAG.established : 0), 0);
     body.writeUInt32LE(head, 4);
+    body.writeUInt32LE(name.length, 8);
+    body.write(name, 12, 'latin1');
     places.slice(0, MAX_ADDRESSES).forEach(({ address, port }, i) => {
-      body.set(addressBytes(address), 8 + i * 18);
-      body.writeUInt16LE(port, 24 + i * 18);
+      body.set(addressBytes(address), from + i * 18);
+      body.writeUInt16LE(port, from + 16 + i * 18);
     });
     this.#order(ORDER.dial, link, body);
   }

@@ -214,7 +214,9 @@ export class Relayed implements RelayFront {
         throw new Unreachable('refused', `${target.host} may not be reached any more`);
       link.admitted = admitted;
       const places = alternate(admitted.addresses).map((address) => this.#egress.at(address, target.port));
-      this.#relay?.dial(id, places, { head: link.head, hello: !admitted.raw });
+      // Of an address no name can be in the hello.
+      const name = target.kind === 'name' ? target.host : '';
+      this.#relay?.dial(id, places, { head: link.head, hello: !admitted.raw, name });
     } catch (error) {
       if (this.#links.get(id) === link) this.#fail(id, link, error);
     }

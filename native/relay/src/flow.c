@@ -15,8 +15,9 @@ static unsigned char piece[CHUNK];
 
 static bool is_later(void) { return errno == EAGAIN || errno == EINTR; }
 
-/* Whether all that waits is gone. */
-static bool flush(struct link *link, struct flow *flow, int to, unsigned direction) {
+bool flow_flush(struct link *link, unsigned direction) {
+  struct flow *flow = &link->flows[direction];
+  const int to = link->ends[1 - direction];
   while (flow->length > 0) {
     const ssize_t n = send(to, link_store(link, direction) + flow->at, flow->length, MSG_NOSIGNAL);
     if (n < 0 && errno == EINTR) continue;
@@ -42,7 +43,7 @@ void flow_move(struct link *link, unsigned direction) {
   struct flow *flow = &link->flows[direction];
   const int from = link->ends[direction], to = link->ends[1 - direction];
   for (int i = 0; i < PIECES; i++) {
-    if (!flush(link, flow, to, direction)) return;
+    if (!flow_flush(link, direction)) return;
     if (flow->ended) return end(link, flow, to, &link->flows[1 - direction]);
     const ssize_t n = recv(from, piece, sizeof piece, 0);
     if (n < 0 && errno == EINTR) continue;

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #define ADDRESS_SIZE ((size_t)18)
-#define DIAL_HEAD ((size_t)8)
+#define DIAL_HEAD ((size_t)12)
 enum { DIAL_HELLO = 1, DIAL_ESTABLISHED = 2, DIAL_FLAGS = 3 };
 
 void put32(unsigned char *to, uint32_t value) {
@@ -29,13 +29,15 @@ bool number_parse(const struct frame *frame, uint32_t *number) {
 }
 
 bool dial_parse(const struct frame *frame, struct dial *dial) {
-  if (frame->length < DIAL_HEAD || (frame->length - DIAL_HEAD) % ADDRESS_SIZE != 0) return false;
-  const uint32_t flags = get32(frame->body), head = get32(frame->body + 4);
-  const size_t count = (frame->length - DIAL_HEAD) / ADDRESS_SIZE;
+  if (frame->length < DIAL_HEAD) return false;
+  const uint32_t flags = get32(frame->body), head = get32(frame->body + 4), name = get32(frame->body + 8);
+  if (name > NAME_MAX_LENGTH || frame->length - DIAL_HEAD < name || (frame->length - DIAL_HEAD - name) % ADDRESS_SIZE != 0) return false;
+  const size_t count = (frame->length - DIAL_HEAD - name) / ADDRESS_SIZE;
   if ((flags & ~(uint32_t)DIAL_FLAGS) != 0 || head > FIRST_MAX || count == 0 || count > ADDRESSES_MAX) return false;
-  *dial = (struct dial){.hello = (flags & DIAL_HELLO) != 0, .established = (flags & DIAL_ESTABLISHED) != 0, .head = head, .count = count};
+  *dial = (struct dial){.hello = (flags & DIAL_HELLO) != 0, .established = (flags & DIAL_ESTABLISHED) != 0, .head = head, .name_length = name, .count = count};
+  memcpy(dial->name, frame->body + DIAL_HEAD, name);
   for (size_t i = 0; i < count; i++) {
-    const unsigned char *at = frame->body + DIAL_HEAD + i * ADDRESS_SIZE;
+    const unsigned char *at = frame->body + DIAL_HEAD + name + i * ADDRESS_SIZE;
     memcpy(dial->addresses[i].bytes, at, 16);
     dial->addresses[i].port = (uint16_t)(at[16] | at[17] << 8);
     if (dial->addresses[i].port == 0) return false;

@@ -7,6 +7,7 @@
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <netinet/tcp.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <sys/prctl.h>
@@ -57,6 +58,15 @@ static struct sock_filter filter[] = {
     ALLOW(clock_gettime),
     ALLOW(exit_group),
     ALLOW(restart_syscall),
+    /* Itself, and to yield to others or not. */
+    SAME(__NR_sched_setscheduler, 7),
+    LOAD(args[0]),
+    SAME(0, 4),
+    LOAD(args[1]),
+    BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SCHED_BATCH, 1, 0),
+    SAME(SCHED_OTHER, 1),
+    ANSWER(SECCOMP_RET_ALLOW),
+    ANSWER(SECCOMP_RET_KILL_PROCESS),
     SAME(__NR_socket, 9),
     LOAD(args[0]),
     BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, AF_INET, 1, 0),

@@ -110,13 +110,17 @@ static void first(struct link *link) {
   else hand(link);
 }
 
-/* Takes what the program says and shows it to the front when there is enough. */
+static void join(struct link *link);
+
+/* Takes what the program says and shows it to the front when there is enough, unless it is plainly right. */
 static void hello(struct link *link) {
   struct flow *out = &link->flows[0];
   if (link->is_shown) return;
   while (out->length < FIRST_MAX) {
     const ssize_t n = recv(link->ends[0], link_store(link, 0) + out->length, FIRST_MAX - out->length, 0);
     if (n < 0 && errno == EINTR) continue;
+    /* Less than was asked for is all there was: an event tells of more. */
+    if ((n < 0 && errno == EAGAIN) || (n > 0 && (size_t)n < FIRST_MAX - out->length)) out->heard = false;
     if (n < 0 && errno == EAGAIN) break;
     if (n == 0) out->ending = true;
     if (n == 0 && out->length >= link->needs) break;
@@ -129,6 +133,7 @@ static void hello(struct link *link) {
     if (out->length >= link->needs) break;
   }
   if (out->length < link->needs) return;
+  if (hello_is_for(link_store(link, 0), out->length, link->dial.name, link->dial.name_length)) return join(link);
   link->is_shown = true;
   front_tell(TOLD_HELLO, link_id(link), NULL, 0, link_store(link, 0), out->length);
 }
@@ -136,7 +141,9 @@ static void hello(struct link *link) {
 static void join(struct link *link) {
   const uint32_t generation = link->generation;
   link_enter(link, JOINED);
-  if (link->flows[0].heard || link->flows[0].length > 0 || link->seen > link->dial.head) flow_move(link, 0);
+  const struct flow *out = &link->flows[0];
+  if (out->heard || out->ending || (!link->dial.hello && link->seen > link->dial.head)) flow_move(link, 0);
+  else if (out->length > 0) flow_flush(link, 0);
   if (link->generation != generation) return;
   /* A hello that does not go out as a whole. */
   if (link->flows[0].length > 0) link_watch(link, link->ends[1], SLOT_OTHER, EPOLL_CTL_MOD);
@@ -219,6 +226,7 @@ void link_event(uint64_t tag, uint32_t events) {
   const uint32_t id = (uint32_t)(tag >> 8), of = (uint32_t)(tag & 0xff), slot = of == SLOT_PROGRAM ? SLOT_PROGRAM : SLOT_OTHER;
   struct link *link = &links[id & (LINKS_MAX - 1)];
   if (link->state == FREE || link_id(link) != id) return;
+  pace_seen(index_of(link));
   const bool is_gone = (events & (EPOLLHUP | EPOLLERR)) != 0;
   if ((events & (EPOLLRDHUP | EPOLLHUP | EPOLLERR)) != 0) link->flows[slot].ending = true;
   if (link->state == DIALLING && of >= SLOT_TRIES) {

@@ -44,6 +44,7 @@ static void serve(int poller) {
     struct epoll_event events[EVENTS];
     const int front = front_look(), timed = links_look();
     const int n = epoll_wait(poller, events, EVENTS, front < 0 || (timed >= 0 && timed < front) ? timed : front);
+    pace_look();
     for (int i = 0; i < n; i++) {
       const uint64_t tag = events[i].data.u64;
       if (tag == TAG_FRONT) front_hear();
@@ -88,6 +89,7 @@ int main(int argc, char **argv) {
   }
   watch(poller, FRONT_CHANNEL, TAG_FRONT);
   watch(poller, HANDLE_CHANNEL, TAG_HANDLES);
+  pace_begin();
   harden();
   serve(poller);
 }

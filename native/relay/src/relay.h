@@ -18,6 +18,7 @@ enum { FRONT_CHANNEL = 3, HANDLE_CHANNEL = 4 };
 #define ADDRESSES_MAX 16u
 /* What is read at a time, and the most that waits for an end which does not read. */
 #define CHUNK ((size_t)64 << 10)
+#define NAME_MAX_LENGTH ((size_t)253)
 /* The most that the front is shown of what a program says first; a hello of TLS is no longer. */
 #define FIRST_MAX ((size_t)5 + (1 << 14))
 
@@ -51,6 +52,9 @@ struct dial {
   bool hello;       /* nothing goes out before the front has seen a hello */
   bool established; /* the program is told when the other end is there */
   uint32_t head;    /* so many bytes of what the program said are the request's */
+  /* A hello that is plainly for this host needs no look of the front's; where it is empty, each does. */
+  char name[NAME_MAX_LENGTH];
+  size_t name_length;
   size_t count;
   struct address addresses[ADDRESSES_MAX];
 };
@@ -66,6 +70,10 @@ bool number_parse(const struct frame *frame, uint32_t *number);
 bool dial_parse(const struct frame *frame, struct dial *dial);
 void put32(unsigned char *to, uint32_t value);
 uint32_t get32(const unsigned char *from);
+
+/* --- hello.c: touches nothing but memory. --------------------------------------------------------------------------- */
+
+bool hello_is_for(const unsigned char *bytes, size_t length, const char *name, size_t name_length);
 
 /* --- front.c ---------------------------------------------------------------------------------------------------- */
 
@@ -158,6 +166,16 @@ void dial_end(struct link *link, int kept);
 
 /* Moves what there is in one direction. The link may be gone afterwards. */
 void flow_move(struct link *link, unsigned direction);
+/* The same for what waits already, with nothing more read. Whether all of it is gone. */
+bool flow_flush(struct link *link, unsigned direction);
+
+/* --- pace.c ------------------------------------------------------------------------------------------------------ */
+
+void pace_begin(void);
+/* A connection has something to do, by its place among all. */
+void pace_seen(uint32_t place);
+/* Decides for the next moment whether this program interrupts others. */
+void pace_look(void);
 
 /* --- harden.c ---------------------------------------------------------------------------------------------------- */
 
