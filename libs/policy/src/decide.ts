@@ -12,6 +12,11 @@ export interface Facts {
   tracked?: (path: string) => boolean;
   /** Whether a folder is a git directory. Absent: by its name. */
   isGitDir?: (folder: string) => boolean;
+  /**
+   * Folders that a session has afresh in a tier with a mount view, where the rules make its temporary folder its own; without a view they are
+   * closed. Absent: none but that folder.
+   */
+  ownFolders?: readonly string[];
 }
 
 /** The node that decides about a path: that of the longest path above it. `path` is absolute and normal. */

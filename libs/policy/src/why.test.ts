@@ -42,6 +42,23 @@ describe('why', () => {
     });
   });
 
+  it('a folder that the session has for itself is written, unless a rule names something in it', () => {
+    const facts = { ownFolders: ['/var/tmp'] };
+    const ask = (about: 'read' | 'write' | 'exec', path: string, ruleset = base) =>
+      why(ruleset, { about, path }, facts);
+    for (const about of ['read', 'write'] as const)
+      expect(ask(about, '/var/tmp/x')).toMatchObject({
+        outcome: 'allowed',
+        reason: expect.stringMatching(/in tier T1, where \/var\/tmp is a folder of the session’s own/) as string,
+      });
+    expect(ask('exec', '/var/tmp/x').outcome).toBe('denied');
+    expect(ask('write', '/var/tmpx').outcome).toBe('denied');
+    expect(why(base, { about: 'write', path: '/var/tmp/x' }).outcome).toBe('denied');
+    const named = withUser({ files: { read: { deny: ['/var/tmp/x'] } } });
+    expect(ask('read', '/var/tmp/x/y', named).outcome).toBe('denied');
+    expect(ask('write', '/var/tmp/x', { ...base, privateTmp: false }).outcome).toBe('denied');
+  });
+
   it('something is not run, and where it could be', () => {
     expect(told({ about: 'exec', path: '/tmp/x' })).toMatchObject({
       outcome: 'denied',

@@ -84,6 +84,19 @@ function whyPath(ruleset: Ruleset, question: Question & { about: Right; path: st
       instead: [...use, ...grantFor(right, path, mask.source)],
     };
   }
+  // A rule that names something in it decides; one about a folder around it is about the disk, which lies under it.
+  const own = facts.ownFolders?.find(
+    (folder) => isWithin(path, folder) && (node.path === folder || !isWithin(node.path, folder)),
+  );
+  if (own !== undefined && ruleset.privateTmp && right !== 'exec')
+    return {
+      question,
+      outcome: 'allowed',
+      by: 'file',
+      source: null,
+      reason: `${path} may be ${DOING[right]} in tier T1, where ${own} is a folder of the session’s own and gone with it; in tiers T2 and T3 it is closed`,
+      instead: [],
+    };
   if (!node.access[right])
     return {
       question,

@@ -64,10 +64,10 @@ class Person {
     return { status, signal, stdout, stderr };
   }
 
-  result(...args: string[]): Result & { status: number | null } {
+  result(...args: string[]): Result & { status: number | null; stderr: string } {
     const { status, stdout, stderr } = this.nd7('selftest', '--json', ...args);
     try {
-      return { status, ...(JSON.parse(stdout) as Result) };
+      return { status, stderr, ...(JSON.parse(stdout) as Result) };
     } catch {
       throw new Error(`${stdout}${stderr}`);
     }
@@ -194,6 +194,8 @@ describe.each([['who runs the tests', undefined], ...(isRoot ? [['an ordinary us
     it('holds in tier T3 but for what its manifest admits', () => {
       const result = person.result('--tier', 'T3');
       expect(result.attacks.filter(({ verdict }) => verdict === 'not-held')).toEqual([]);
+      // What it has planted itself is no news.
+      expect(result.stderr).not.toMatch(/protected name|envrc/);
       // A session of T3 is granted no paths.
       expect([result.status, named(result, 'skipped')]).toEqual([0, ['write-after-grant']]);
       const admitted = named(result, 'admitted');

@@ -44,7 +44,8 @@ async function whyCommand(what: string, options: WhyOptions, io: Io): Promise<vo
     options.session === undefined || options.session === false
       ? rulesetHere(io, options.profile ?? null, options.for ?? '').ruleset
       : await rulesetOf(options.session === true ? undefined : options.session, io);
-  const facts = factsOf();
+  // What a living session has is its tier’s, which its rules do not say.
+  const facts = { ...factsOf(), ...(options.session ? {} : { ownFolders: ['/var/tmp'] }) };
   const path = pathOf(what, io.cwd, homeOf(io));
   const questions = questionsOf(what, path, options);
   // A rule may name the link or what it leads to: either denies.

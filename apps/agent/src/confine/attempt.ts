@@ -181,7 +181,9 @@ export async function attempt(
       await mediation.finish();
       await commands?.over();
       if (prepared.leaves !== undefined && start !== undefined)
-        await tellLate(ruleset, prepared.leaves, (...entry) => record.note(...entry), request.warn);
+        await tellLate(ruleset, prepared.leaves, (...entry) => record.note(...entry), request.warn, {
+          untold: request.attacked,
+        });
       if (start !== undefined) {
         request.decided([...mediation.tallies, ...refused.tallies], grants?.made ?? []);
         adviseOn(ended, request);

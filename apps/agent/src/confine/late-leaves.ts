@@ -1,6 +1,6 @@
 // Protected names in tier T3, where nobody refuses that they are made and changed: what differs is recorded and told when the session has ended.
 import { compareLeaves, recordLeaves, type LeafChange, type LeafRecord } from '@nd7/confine';
-import type { Ruleset } from '@nd7/policy';
+import { isWithin, type Ruleset } from '@nd7/policy';
 import { judgeChange } from './judge.js';
 
 /** So many are recorded one by one and told of; the others are counted. */
@@ -21,14 +21,14 @@ export type Late = LeafChange & {
 
 /**
  * Compares protected names with what they held before the start, tells a person what differs and records it. It is told first: a session can
- * have filled the disk. Throws what recording throws.
+ * have filled the disk. What differs below `untold` is only recorded. Throws what recording throws.
  */
 export async function tellLate(
   ruleset: Ruleset,
   before: LeafRecord,
   note: Note,
   tell: (line: string) => void,
-  by = 'tier T3',
+  { by = 'tier T3', untold = [] }: { by?: string; untold?: readonly string[] | undefined } = {},
 ): Promise<void> {
   const after = recordLeaves(ruleset);
   const all = compareLeaves(before, after).map((change) => judged(ruleset, change));
@@ -42,7 +42,8 @@ export async function tellLate(
     closed: after.closed.size,
   };
   const shut = [...after.closed].filter((path) => !before.closed.has(path));
-  for (const line of told(all, compared.not_looked_at, shut, by)) tell(line);
+  const news = all.filter(({ path }) => !untold.some((folder) => isWithin(path, folder)));
+  for (const line of told(news, compared.not_looked_at, shut, by)) tell(line);
   await note('file.compared', compared, 'the comparison of protected names', SOURCE);
   for (const one of all.slice(0, MOST_ENTRIES)) await note('file.late', entry(one), 'a protected name', SOURCE);
 }

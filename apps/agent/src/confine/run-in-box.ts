@@ -112,7 +112,7 @@ export async function runInBox(request: RunRequest, box: Box): Promise<Ended> {
         ? await runBwrap(program, box, { request, ruleset, door, ways, first, shows, variables, argv })
         : await runContainer(program, box, { request, ruleset, door, ways, first, shows, variables, argv });
     out.close();
-    await tellLate(ruleset, leaves, (...entry) => record.note(...entry), warn, `a box of ${box.kind}`);
+    await tellLate(ruleset, leaves, (...entry) => record.note(...entry), warn, { by: `a box of ${box.kind}` });
     request.decided(refused.tallies, []);
     await door.close();
     await record.end(ended);

@@ -26,6 +26,8 @@ export interface RunRequest {
   stdio?: readonly [number, number, number];
   /** The process that a shell waits for, where that is not this one. */
   front?: RemoteFront | undefined;
+  /** Folders in which a program of nd7's own attacks the boundary: what became of protected names there is recorded, and no news to a person. */
+  attacked?: readonly string[];
   /** What is shown inside besides. */
   shows?: readonly Shown[];
   /** Hears what the program does, where that is to be learned. */

@@ -224,6 +224,7 @@ class Run {
       cwd: request.cwd,
       stdio: answers.stdio,
       tier: this.tier,
+      attacked: folders.project === undefined ? [] : [folders.project],
       shows: source === undefined || shown === undefined ? [] : [{ path: shown, source }],
       warn: request.warn,
       decided: () => undefined,
