@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { tryLock } from '@nd7/kernel';
 import { BIN, removeThrowAways, throwAway } from '../testing/recorder.fixture.js';
 import { askRecorder } from '../recorder/client.js';
-import { othersRun, sweepDoors, takeDoor } from '../recorder/doors.js';
+import { deadDoors, othersRun, sweepDoors, takeDoor } from '../recorder/doors.js';
 
 const canConfine = process.platform === 'linux' ? describe : describe.skip;
 
@@ -195,13 +195,23 @@ describe('the folders of doors', () => {
     });
     children.push(other);
     await once(other.stdout, 'data');
-    expect([othersRun(home, mine.path), sweepDoors(home)]).toEqual([true, []]);
+    const none = (): Promise<void> => Promise.resolve();
+    expect([othersRun(home, mine.path), deadDoors(home), await sweepDoors(home, none)]).toEqual([true, [], []]);
     other.kill('SIGKILL');
     await once(other, 'close');
     // Asking is not sweeping: whoever sweeps has an end to write.
     expect(othersRun(home, mine.path)).toBe(false);
-    expect(sweepDoors(home)).toEqual(['run-0000000000000002']);
-    expect(existsSync(mine.path)).toBe(true);
+    expect(deadDoors(home)).toEqual(['run-0000000000000002']);
+    // An end that could not be written is left for the next who sweeps.
+    const full = (): Promise<void> => Promise.reject(new Error('the disk is full'));
+    await expect(sweepDoors(home, full)).rejects.toThrow('the disk is full');
+    let whileHeld: string[] | undefined;
+    const looks = (): Promise<void> => {
+      whileHeld = deadDoors(home);
+      return Promise.resolve();
+    };
+    expect([await sweepDoors(home, looks), whileHeld]).toEqual([['run-0000000000000002'], []]);
+    expect([deadDoors(home), existsSync(mine.path)]).toEqual([[], true]);
     mine.release();
     expect(readdirSync(join(home, 'run'))).toEqual([]);
   });

@@ -250,7 +250,7 @@ export class Door {
     const ask = (): Promise<Answer | undefined> => askRecorder(this.home, HOOK_INSIDE, options);
     const given = (await ask()) ?? ((await this.#start()) ? await ask() : undefined);
     if (given === undefined || given.exit !== 0) return undefined;
-    this.#holdOn();
+    this.hold();
     const { answer, joined } = JSON.parse(given.stdout) as { answer: Answer; joined?: Joined };
     if (joined !== undefined) await this.#join(joined);
     return answer;
@@ -290,7 +290,7 @@ export class Door {
     if (performance.now() < this.#notBefore) return Promise.resolve(false);
     this.#starting ??= ensureRecorder(this.home, START_MS)
       .then((isThere) => {
-        if (isThere) this.#holdOn();
+        if (isThere) this.hold();
         else this.#notBefore = performance.now() + AGAIN_MS;
         return isThere;
       })
@@ -298,7 +298,8 @@ export class Door {
     return this.#starting;
   }
 
-  #holdOn(): void {
+  /** Has a recorder that is there notice the end of this process; none is started for it. */
+  hold(): void {
     if (this.#hold !== undefined) return;
     const { folder, name } = socketOf(this.home);
     const address = socketAddress(folder, name);

@@ -105,7 +105,8 @@ async function openDoor(request: RunRequest, record: RunRecord): Promise<Door | 
   const { nd7Home, ruleset, attachment } = request;
   try {
     const door = await Door.open(nd7Home, record, ruleset.recording, attachment);
-    if (attachment !== undefined) door.prepare();
+    if (attachment === undefined) door.hold();
+    else door.prepare();
     return door;
   } catch (error) {
     if (ruleset.recording === 'required') throw unrecorded('what hooks inside say', error, nd7Home);

@@ -169,6 +169,29 @@ it('a host that is killed ends its session, and the front says so', async () => 
   expect(run(['--', 'sh', '-c', 'exit 9']).status).toBe(9);
 });
 
+it('what a session leaves that was killed with its host goes at the end of the next host, and the doctor says so before', async () => {
+  const { child } = await waiting('nd7-test-left');
+  for (const pid of hosts()) process.kill(pid, 'SIGKILL');
+  await once(child, 'exit');
+  const doors = (): string[] => readdirSync(join(home, 'run')).filter((name) => /^[sc]-/.test(name));
+  expect(doors()).toHaveLength(3);
+  const env = environment({ ND7_HOME: home });
+  const doctor = (): string[] => {
+    const { stdout } = spawnSync(process.execPath, [BIN, 'doctor', '--json'], { cwd: project, encoding: 'utf8', env });
+    const { checks } = JSON.parse(stdout) as { checks: { name: string; state: string; text: string }[] };
+    return checks.filter(({ name }) => name === 'killed sessions').map(({ state, text }) => `${state} ${text}`);
+  };
+  expect(doctor()).toEqual([expect.stringMatching(/^note run-[0-9a-f]{16} ended without a word/)]);
+  expect(doors()).toHaveLength(3);
+  const host = spawn(process.execPath, [BIN, 'host'], { env, stdio: 'ignore' });
+  await until(() => existsSync(join(home, 'run/host')), 'the host’s socket');
+  rmSync(join(home, 'run/host'));
+  await once(host, 'exit');
+  expect([doors(), doctor()]).toEqual([[], ['ok none has left anything behind']]);
+  const [session = ''] = readdirSync(join(home, 'sessions'));
+  expect(readFileSync(join(home, 'sessions', session, 'log.jsonl'), 'utf8')).toContain('"reason":"process gone"');
+}, 60_000);
+
 it('a host that is killed at any moment leaves records that check out, each with an end', async () => {
   for (const after of [4, 8, 12, 16, 20, 25, 30, 40, 60]) {
     expect(run(['--', 'true']).status).toBe(0);

@@ -1,8 +1,10 @@
 import { closeSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { Home } from '@nd7/journal';
 import { makeFolders, receiveDescriptors } from '@nd7/kernel';
 import type { ExitCode } from '../cli/io.js';
+import { endDeadSessions } from '../recorder/doors.js';
 import { Chores } from './chores.js';
 import { runCommand } from './command.js';
 import { FrameError, FrameReader, PROTOCOL, refuse, type FrontRequest } from './frames.js';
@@ -16,6 +18,8 @@ const IDLE_MS = 10 * 60_000;
 const TURN_MS = 5_000;
 /** A front has sent its request before it waits. */
 const REQUEST_MS = 5_000;
+/** Nobody has come by then. */
+const QUIET_MS = 20_000;
 const ATTEMPTS = 6;
 const CHANNELS = 4;
 const BUILD = ['../main.js', '../.tsbuildinfo', '../bundle/made-of.json'].map((name) =>
@@ -38,9 +42,12 @@ export async function runHost(home: string, { idleMs = IDLE_MS } = {}): Promise<
   // Loaded before anybody waits for it.
   await Promise.all([import('../confine/run-session.js'), import('../confine/attach-agent.js')]);
   const chores = new Chores();
+  // A session that was killed with its host has nobody else, where no other follows.
+  const quiet = setTimeout(() => void sweep(home), QUIET_MS).unref();
   for (let place = await Place.take(run, TURN_MS); place !== undefined;) {
     const guest = await place.guest(idleMs, mayServe);
     if (guest === undefined) break;
+    clearTimeout(quiet);
     chores.pause();
     let next: Promise<Place | undefined> | undefined;
     // The end of a front is what its shell waits for: the next one finds a host then.
@@ -52,7 +59,13 @@ export async function runHost(home: string, { idleMs = IDLE_MS } = {}): Promise<
     chores.resume();
   }
   chores.finish();
+  await sweep(home);
   return 0;
+}
+
+/** Writes the end of sessions that were killed, and takes away what they have left. */
+async function sweep(home: string): Promise<void> {
+  await endDeadSessions(new Home(home), 'a host had nothing to do').catch(() => undefined);
 }
 
 /** Has the code kept that a session runs through, where this start had none: bin/with-code.js. */

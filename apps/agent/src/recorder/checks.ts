@@ -16,6 +16,7 @@ import { boundary } from '../confine/check.js';
 import { selftested } from '../selftest/check.js';
 import { askJson, socketOf } from './client.js';
 import { readConfig } from './config.js';
+import { deadDoors } from './doors.js';
 import { heartbeatCheck } from './heartbeat-check.js';
 import { probe } from './probe.js';
 import { MANAGED_FOLDER, settingsPath } from './settings-paths.js';
@@ -59,6 +60,7 @@ export async function allChecks(at: Surroundings): Promise<Check[]> {
     rewriters,
     socket,
     firing,
+    leftovers,
     troubles,
     vault,
     heartbeat,
@@ -308,6 +310,19 @@ async function firing(at: Surroundings): Promise<Check[]> {
 }
 
 /** Gaps and alarms of the newest sessions. */
+function leftovers(at: Surroundings): Check {
+  const dead = deadDoors(at.home);
+  const name = 'killed sessions';
+  if (dead.length === 0) return { name, state: 'ok', text: 'none has left anything behind' };
+  const [first = '', more] = [dead[0], dead.length - 1];
+  return {
+    name,
+    state: 'note',
+    text: `${first}${more > 0 ? ` and ${more} more` : ''} ended without a word: the record lacks an end, and folders lie in ${join(at.home, 'run')}`,
+    next: 'the next nd7 run, host or recorder writes the end and takes them away',
+  };
+}
+
 function troubles(at: Surroundings): Check {
   const found = troublesLately(new Home(at.home));
   const { last } = found;

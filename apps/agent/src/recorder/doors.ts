@@ -97,18 +97,43 @@ function openFiles(pid: number): string[] {
   }
 }
 
-/** Takes away the folders of sessions whose front has died, and answers which sessions those are. */
-export function sweepDoors(home: string): string[] {
-  return locks(home).flatMap((name) => {
+/**
+ * Takes away the folders of sessions whose front has died; answers which sessions those are. `ended` is called for each, while its lock is held and before it
+ * goes: whoever dies meanwhile, or fails, leaves it for the next. Rejects with the first failure when all have been looked at.
+ */
+export async function sweepDoors(home: string, ended: (session: string) => Promise<void>): Promise<string[]> {
+  const swept: string[] = [];
+  let failure: unknown;
+  for (const name of locks(home)) {
     const path = join(home, 'run', name);
     const lock = lockOf(path);
-    if (lock === undefined) return [];
+    if (lock === undefined) continue;
     try {
       const session = readFileSync(lock, 'utf8');
       const door = path.slice(0, -'.lock'.length);
       for (const folder of [door, controlOf(door)]) rmSync(folder, { recursive: true, force: true });
+      if (session !== '') {
+        await ended(session);
+        swept.push(session);
+      }
       rmSync(path, { force: true });
-      return session === '' ? [] : [session];
+    } catch (error) {
+      failure ??= error;
+    } finally {
+      closeSync(lock);
+    }
+  }
+  if (failure !== undefined) throw failure as Error;
+  return swept;
+}
+
+/** Sessions whose front has died and that nobody has swept; one that was killed before it had a name has none. */
+export function deadDoors(home: string): string[] {
+  return locks(home).flatMap((name) => {
+    const lock = lockOf(join(home, 'run', name));
+    if (lock === undefined) return [];
+    try {
+      return [readFileSync(lock, 'utf8') || name];
     } finally {
       closeSync(lock);
     }
@@ -126,21 +151,21 @@ export function othersRun(home: string, own: string): boolean {
   });
 }
 
-/** Writes the end of confined sessions whose front could not: it was killed. Answers which have got one. */
+/** Writes the end of confined sessions whose front could not: it was killed. Answers which have got one. Rejects as `sweepDoors`. */
 export async function endDeadSessions(home: Home, noticed: string): Promise<string[]> {
-  const ended: string[] = [];
-  for (const session of sweepDoors(home.root)) {
+  const written: string[] = [];
+  await sweepDoors(home.root, async (session) => {
     const entries = lastEntries(home, session);
     if (entries.length === 0 || entries.some(({ source, kind }) => source === 'recorder:nd7' && kind === 'session.end'))
-      continue;
+      return;
     const journal = await openSession(home, session, { machine: machineKey(home), start: {} });
     await journal.append([recorderDraft(systemClock.now(), 'session.end', { reason: 'process gone', noticed })], {
       sync: true,
     });
     await journal.close({ seal: true });
-    ended.push(session);
-  }
-  return ended;
+    written.push(session);
+  });
+  return written;
 }
 
 /** The lock of a folder that nobody holds, as an open file; undefined where somebody does, or where it has gone in this moment. */
@@ -151,7 +176,8 @@ function lockOf(path: string): number | undefined {
   } catch {
     return undefined;
   }
-  if (tryLock(fd)) return fd;
+  // The file may have gone, and another come in its place, before it was locked.
+  if (tryLock(fd) && statSync(path, { throwIfNoEntry: false })?.ino === fstatSync(fd).ino) return fd;
   closeSync(fd);
   return undefined;
 }

@@ -157,6 +157,7 @@ export class Recorder implements ShipHost {
     const left = this.sessions.all().flatMap(([, writer]) => (writer.ended ? [] : [writer.id]));
     for (const [id] of this.sessions.all())
       await this.sessions.close(id).catch((error: unknown) => this.options.warn(`closing ${id}: ${message(error)}`));
+    await this.endDead('recorder stopped');
     const marks = left.flatMap((session) => markOf(this.options.home, session));
     if (this.shipLoop !== undefined && !(await this.shipLoop.away(reason, marks)))
       this.options.warn('the vault could not be told that this recorder stops: it will miss this machine');
