@@ -9,18 +9,25 @@ import { fileURLToPath, pathToFileURL } from 'node:url';
 
 const root = join(dirname(fileURLToPath(import.meta.url)), '..', '..');
 const [task = '', ...args] = process.argv.slice(2);
-const TASKS = ['start', 'test', 'tour', 'bench'];
 
 function stop(message, code = 1) {
   process.stderr.write(`nd7: ${message}\n`);
   process.exit(code);
 }
 
-if (!TASKS.includes(task)) stop(`usage: node infra/dev/run.mjs ${TASKS.join('|')}`, 2);
 const [major, minor] = process.versions.node.split('.').map(Number);
 if (major < 20 || (major === 20 && minor < 19))
   stop(`Node ${process.versions.node} is too old: nd7 needs 20.19 or newer`, 2);
 process.chdir(root);
+
+// Not before the version is known to have what this takes from Node.
+const { NAMES, readOptions } = await import('./options.mjs');
+if (!NAMES.includes(task)) stop(`usage: node infra/dev/run.mjs ${NAMES.join('|')}`, 2);
+const told = readOptions(task, args, root);
+if (told.print !== undefined) {
+  (told.code === 0 ? process.stdout : process.stderr).write(`${told.print}\n`);
+  process.exit(told.code);
+}
 
 const colour = process.stdout.isTTY === true && !process.env.NO_COLOR;
 const dim = (text) => (colour ? `\x1b[2m${text}\x1b[0m` : text);
@@ -89,4 +96,4 @@ function build() {
 install();
 build();
 const { main } = await import(pathToFileURL(join(root, 'infra', 'dev', 'dist', `${task}.js`)).href);
-process.exitCode = await main(root, args);
+process.exitCode = await main(root, told.values, told.names);

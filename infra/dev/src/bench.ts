@@ -1,29 +1,18 @@
 // `npm run bench`: the measurements of tools/bench, one after the other on a machine that should be quiet. Each prints what it
 // compares side by side in one run; ratios decide, figures depend on the machine. Ends with 1 when one missed what it must reach, or could not be run.
 import { spawnSync } from 'node:child_process';
-import { existsSync, readdirSync } from 'node:fs';
+import { readdirSync } from 'node:fs';
 import { cpus, loadavg, totalmem } from 'node:os';
 import { join } from 'node:path';
 import { paint, say } from './steps.js';
 
-export async function main(root: string, args: readonly string[]): Promise<number> {
+export async function main(root: string, _options: unknown, names: readonly string[]): Promise<number> {
   const folder = join(root, 'tools/bench');
   const known = readdirSync(folder)
     .filter((name) => name.endsWith('.mjs'))
     .map((name) => name.slice(0, -4))
     .sort();
-  if (args.includes('--help') || args.includes('-h')) {
-    say(
-      `npm run bench [-- NAME…]   NAME: ${known.join(', ')} (all when none is named)\nEnds with 1 when something that must be reached was not, with 2 for a name that there is not.`,
-    );
-    return 0;
-  }
-  const wanted = args.length === 0 ? known : args;
-  const unknown = wanted.filter((name) => !existsSync(join(folder, `${name}.mjs`)));
-  if (unknown.length > 0) {
-    process.stderr.write(`nd7: no benchmark called ${unknown.join(', ')}; there are ${known.join(', ')}\n`);
-    return 2;
-  }
+  const wanted = names.length === 0 ? known : names;
   const [cpu] = cpus();
   const load = loadavg()[0] ?? 0;
   say(

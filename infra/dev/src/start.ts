@@ -2,7 +2,6 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { homedir } from 'node:os';
 import { join, resolve } from 'node:path';
-import { parseArgs } from 'node:util';
 import { RUNGS } from '@nd7/postgres';
 import { capturedSession } from './captures.js';
 import { problem, type Programs } from './programs.js';
@@ -10,13 +9,13 @@ import { sayToHook } from './hook.js';
 import { bringUp, type Stack } from './stack.js';
 import { paint, say, step, StepFailed } from './steps.js';
 
-const HELP = `npm start [-- OPTIONS]   record, ship, sign and verify a session here, and show it in the dashboard
-
-  --fresh          begin anew: forget the data of earlier starts
-  --postgres RUNG  take this PostgreSQL: ${RUNGS.join(', ')} (also ND7_POSTGRES)
-  --port N         first port to try for the vault and the dashboard (4170; also ND7_PORT)
-  --once           end after the steps instead of staying up
-  --help           this text`;
+/** What `npm start` was told; infra/dev/options.mjs has read and checked it. */
+interface StartOptions {
+  fresh?: boolean;
+  postgres?: string;
+  port?: string;
+  once?: boolean;
+}
 
 /** The captured scenarios that make up the recorded sessions. */
 const SCENARIOS = ['basic', 'subagent'];
@@ -27,33 +26,9 @@ function devDir(root: string): string {
   return named === undefined || named === '' ? join(root, '.nd7-dev') : resolve(named);
 }
 
-export async function main(root: string, args: readonly string[]): Promise<number> {
-  let values;
-  try {
-    ({ values } = parseArgs({
-      args: [...args],
-      options: {
-        fresh: { type: 'boolean' },
-        postgres: { type: 'string' },
-        port: { type: 'string' },
-        once: { type: 'boolean' },
-        help: { type: 'boolean', short: 'h' },
-      },
-    }));
-  } catch (error) {
-    process.stderr.write(`nd7: ${(error as Error).message}\n${HELP}\n`);
-    return 2;
-  }
-  if (values.help === true) {
-    say(HELP);
-    return 0;
-  }
+export async function main(root: string, values: StartOptions): Promise<number> {
   const rung = RUNGS.find((one) => one === values.postgres);
   const port = Number(values.port ?? process.env['ND7_PORT'] ?? 4170);
-  if ((values.postgres !== undefined && rung === undefined) || !Number.isInteger(port) || port < 1 || port > 65_435) {
-    process.stderr.write(`nd7: --postgres takes ${RUNGS.join(', ')}; --port a number up to 65435\n`);
-    return 2;
-  }
   const interrupted = new Promise<void>((done) => {
     for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.once(signal, () => done());
   });
@@ -67,7 +42,7 @@ export async function main(root: string, args: readonly string[]): Promise<numbe
       durable: true,
       ...(rung === undefined ? {} : { rung }),
     });
-    const link = await walk(root, stack);
+    const link = await walk(root, stack, values.once !== true);
     if (values.once !== true) {
       say(`\n${paint('dim', `Ctrl-C ends it; the data stays in ${devDir(root)} and the next start goes on with it.`)}`);
       say(`\n${paint('bold', 'Look at the session')}   ${link}`);
@@ -87,7 +62,7 @@ export async function main(root: string, args: readonly string[]): Promise<numbe
 }
 
 /** Records, ships and verifies; answers with the link to the last session. */
-async function walk(root: string, stack: Stack): Promise<string> {
+async function walk(root: string, stack: Stack, stays: boolean): Promise<string> {
   let last = '';
   for (const scenario of SCENARIOS) {
     const { session, payloads } = capturedSession(root, scenario);
@@ -112,7 +87,7 @@ async function walk(root: string, stack: Stack): Promise<string> {
   const path = `/machines/${stack.machine}/sessions/${last}`;
   say(`
 ${paint('bold', 'Record your own Claude Code')}   npx --no nd7 init
-                              ${await enrolment(stack)}
+                              ${stays ? await enrolment(stack) : 'npm start         (without --once: the vault to enrol at ends with this)'}
                               then start claude anywhere; npx --no nd7 uninstall undoes it
 ${paint('bold', 'See what is recorded')}          npx --no nd7 sessions          (of the steps above: ND7_HOME="${stack.home}" npx --no nd7 sessions)
 ${paint('bold', 'Verify it yourself')}            ND7_HOME="${stack.home}" npx --no nd7 verify --all --receipts

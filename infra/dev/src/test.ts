@@ -2,37 +2,17 @@
 // integration, end-to-end and browser tests. Ends with `N passed, N failed, N skipped`.
 import { spawn } from 'node:child_process';
 import { rmSync } from 'node:fs';
-import { parseArgs } from 'node:util';
 import { findChromium, NONE } from './chromium.js';
 import { collectResults, resultFiles, unexpectedSkips, type Results } from './results.js';
 import { duration, paint, say } from './steps.js';
 
-const HELP = `npm test [-- OPTIONS] [PROJECT…]   lint, type check and all tests (or those of the projects named)
+/** What `npm test` was told; infra/dev/options.mjs has read it. */
+interface TestOptions {
+  'skip-lint'?: boolean;
+  'no-cache'?: boolean;
+}
 
-  --skip-lint    only the tests
-  --no-cache     run what is unchanged too
-  --help         this text`;
-
-export async function main(root: string, args: readonly string[]): Promise<number> {
-  let parsed;
-  try {
-    parsed = parseArgs({
-      args: [...args],
-      allowPositionals: true,
-      options: {
-        'skip-lint': { type: 'boolean' },
-        'no-cache': { type: 'boolean' },
-        help: { type: 'boolean', short: 'h' },
-      },
-    });
-  } catch (error) {
-    process.stderr.write(`nd7: ${(error as Error).message}\n${HELP}\n`);
-    return 2;
-  }
-  if (parsed.values.help === true) {
-    say(HELP);
-    return 0;
-  }
+export async function main(root: string, values: TestOptions, projects: readonly string[]): Promise<number> {
   const start = performance.now();
   for (const file of resultFiles(root)) rmSync(file);
   let chromium;
@@ -50,9 +30,9 @@ export async function main(root: string, args: readonly string[]): Promise<numbe
 
   // Part of what a cached result rests on: one without a browser is not one with it.
   const env = { ...process.env, NX_DAEMON: 'false', ND7_CHROMIUM: chromium ?? NONE };
-  const only = parsed.positionals.length === 0 ? [] : ['-p', parsed.positionals.join(',')];
-  const cache = parsed.values['no-cache'] === true ? ['--skip-nx-cache'] : [];
-  const targets = parsed.values['skip-lint'] === true ? ['test'] : ['lint', 'typecheck', 'test'];
+  const only = projects.length === 0 ? [] : ['-p', projects.join(',')];
+  const cache = values['no-cache'] === true ? ['--skip-nx-cache'] : [];
+  const targets = values['skip-lint'] === true ? ['test'] : ['lint', 'typecheck', 'test'];
   const checks = await nx(
     root,
     ['run-many', '-t', ...targets, ...only, ...cache, '--nxBail=false', '--outputStyle=static'],

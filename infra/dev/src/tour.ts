@@ -2,7 +2,6 @@
 import { chmodSync, cpSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { parseArgs } from 'node:util';
 import { capturedSession } from './captures.js';
 import type { Programs, Result } from './programs.js';
 import { editOneByte, readLines, rewriteChain } from './rewrite.js';
@@ -10,21 +9,13 @@ import { sayToHook } from './hook.js';
 import { bringUp, type Stack } from './stack.js';
 import { paint, say, StepFailed } from './steps.js';
 
-const HELP = `npm run tour [-- OPTIONS]   record a session, rewrite it, and see who notices
+/** What `npm run tour` was told; infra/dev/options.mjs has read and checked it. */
+interface TourOptions {
+  pause?: string;
+  stay?: boolean;
+}
 
-  --pause MS   wait that long between the scenes, to read along (0)
-  --stay       leave vault and dashboard up at the end, to look at the incident
-  --help       this text`;
-
-export async function main(root: string, args: readonly string[]): Promise<number> {
-  const { values } = parseArgs({
-    args: [...args],
-    options: { pause: { type: 'string' }, stay: { type: 'boolean' }, help: { type: 'boolean', short: 'h' } },
-  });
-  if (values.help === true) {
-    say(HELP);
-    return 0;
-  }
+export async function main(root: string, values: TourOptions): Promise<number> {
   const interrupted = new Promise<void>((done) => {
     for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => done());
   });

@@ -43,6 +43,8 @@ describe('help', () => {
       const ran = nd7('/nonexistent/nd7', args);
       expect([args, ran.status, ran.stderr, ran.stdout.length > 4]).toEqual([args, 0, '', true]);
     }
+    const hook = nd7('/nonexistent/nd7', ['hook', '-h']).stdout;
+    for (const option of ['--agent', '--home', '--alone', '--help']) expect(hook).toContain(`  ${option}`.slice(1));
   }, 60_000);
 });
 

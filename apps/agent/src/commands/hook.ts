@@ -20,7 +20,7 @@ const ANSWER_MS = 10_000;
 export async function main(argv: readonly string[]): Promise<number> {
   const options = parse(argv.slice(3));
   if (typeof options === 'string') {
-    const isHelp = options === USAGE;
+    const isHelp = options === HELP;
     (isHelp ? process.stdout : process.stderr).write(`${options}\n`);
     return isHelp ? 0 : 1;
   }
@@ -72,12 +72,24 @@ interface Options {
 }
 
 const USAGE = 'usage: nd7 hook --agent NAME [--home FOLDER] [--alone] < payload';
+const HELP = `Usage: nd7 hook --agent NAME [options] < payload
+
+take one hook payload on stdin: what an agent is told to run, and what the shim stands for
+
+Options:
+  --agent <name>   who speaks: claude-code or codex
+  --home <folder>  where nd7 keeps its files (default: $ND7_HOME, ~/.nd7)
+  --alone          write the entry here, under the session's lock, and neither ask nor start a recorder
+  -h, --help       show help
+
+What it prints and its exit code are for the agent, in the agent's own words: nothing and 0, or a refusal where recording is required and failed
+(0 with JSON, or 2, as the event has it). 1 is for a command line that is not understood, which no agent takes for a refusal.`;
 
 function parse(args: readonly string[]): Options | string {
   const options: Options = { agent: '', home: undefined, took: undefined, alone: false };
   for (let at = 0; at < args.length; at++) {
     const [name, inline] = (args[at] ?? '').split(/=(.*)/s, 2);
-    if (name === '--help' || name === '-h') return USAGE;
+    if (name === '--help' || name === '-h') return HELP;
     if (name === '--alone') options.alone = true;
     else if (name === '--agent') options.agent = inline ?? args[++at] ?? '';
     else if (name === '--took') options.took = inline ?? args[++at];
