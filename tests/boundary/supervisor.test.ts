@@ -109,6 +109,20 @@ echo 'ref: refs/heads/main' > y/worktrees/q/HEAD; echo ../.. > y/worktrees/q/com
     expect(start('git', '-C', 'y/worktrees/q', 'config', 'core.fsmonitor').stdout).toBe('');
   });
 
+  it.each([
+    ['deeper', '.git/worktrees/w', '.git/worktrees/a/w', '.git/worktrees'],
+    ['away with its repository', 'c/.git', 'c/y', 'c/y'],
+    ['deeper with the module whose it is', '.git/modules/m', '.git/modules/a/m', '.git/modules/a/m'],
+  ])('a work tree of a repository that is moved %s does not find another one', (_what, from, to, common) => {
+    inside(`git init -q c; git init -q m; mkdir -p .git/modules .git/modules/a; mv m/.git/* .git/modules/m; cp -r m/.git .git/modules/m
+for g in .git c/.git .git/modules/m; do mkdir -p $g/worktrees/w; echo 'ref: refs/heads/main' > $g/worktrees/w/HEAD; echo ../.. > $g/worktrees/w/commondir; /bin/true; done
+mkdir -p .git/worktrees/a; mv ${from} ${to}
+mkdir -p ${common}/objects ${common}/refs; rm -f ${common}/HEAD; printf '[core]\n\tfsmonitor = evil\n' > ${common}/config
+true`);
+    for (const folder of ['.git/worktrees/a/w', 'c/y/worktrees/w', '.git/modules/a/m/worktrees/w'])
+      expect(start('git', '-C', folder, 'config', 'core.fsmonitor').stdout).toBe('');
+  });
+
   it('what is written, linked or opened by a descriptor is judged by its name', () => {
     const config = readFileSync(join(project, '.git/config'), 'utf8');
     const said = inside(`cat > t.py <<'PY'

@@ -145,6 +145,11 @@ bool part_matches(struct text pattern, struct text name);
 bool same_below(const struct names *names, const struct names_disk *disk_a, const char *a, size_t a_length, const struct names_disk *disk_b, const char *b,
                 size_t b_length);
 
+/* Whether a folder at or below a .git goes from one path to another by which a pointer in it can come to mean another folder, though nothing that it holds is judged
+ * otherwise: a `commondir` says how many folders up the repository is whose configuration and hooks git takes. What goes along with its .git keeps it, and so
+ * does what gets another name where it lies in `modules` or `worktrees`. */
+bool leaves_git(const char *a, size_t a_length, const char *b, size_t b_length);
+
 /* --- names-fold.c ---------------------------------------------------------------------------------------------- */
 
 /* Writes a name as `foldName` of libs/policy has it; its length, SIZE_MAX where there is no room. The name is well-formed UTF-8. */

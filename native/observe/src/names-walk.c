@@ -125,6 +125,7 @@ struct walk {
   char before[NAMES_PATH_MAX + 1], after[NAMES_PATH_MAX + 1];
   size_t before_root, after_root; /* where the path relative to the folder begins, with its slash */
   uint32_t entries;
+  bool leaves_git; /* see names-table.h */
   struct names_found *found;
 };
 
@@ -138,6 +139,11 @@ static bool is_same(const struct names_answer *before, const struct names_answer
   if (type == DT_LNK && after->above && !before->above) return false;
   const bool was = is_guarded(before, type == DT_DIR), is = is_guarded(after, type == DT_DIR);
   return was == is && (!is || (before->treatment == after->treatment && before->mediator == after->mediator));
+}
+
+/* What says where the rest of a repository is, from a folder of it. */
+static bool is_commondir(const struct names_answer *answer, const char *name, size_t length) {
+  return answer->leaf_parts > 0 && answer->mediator == NAMES_GIT_POINTER && folds_to((struct text){name, (uint32_t)length}, "commondir");
 }
 
 static size_t extend(char *path, size_t length, const char *name, size_t size) {
@@ -167,11 +173,13 @@ static enum names_move look_at(struct walk *walk, int folder, const struct diren
   struct names_found *found = walk->found;
   names_judge(walk->names, walk->before_disk, walk->before, before, &found->before);
   names_judge(walk->names, walk->after_disk, walk->after, after, &found->after);
-  if (!is_same(&found->before, &found->after, type)) {
+  const bool is_led_away = walk->leaves_git && type != DT_DIR && is_commondir(&found->before, entry->d_name, size);
+  if (is_led_away || !is_same(&found->before, &found->after, type)) {
     memcpy(found->path, walk->after + walk->after_root + 1, after - walk->after_root);
     return NAMES_MOVE_REFUSED;
   }
-  if (type != DT_DIR || same_below(walk->names, walk->before_disk, walk->before, before, walk->after_disk, walk->after, after)) return NAMES_MOVE_FREE;
+  if (type != DT_DIR) return NAMES_MOVE_FREE;
+  if (!walk->leaves_git && same_below(walk->names, walk->before_disk, walk->before, before, walk->after_disk, walk->after, after)) return NAMES_MOVE_FREE;
   const int inner = openat(folder, entry->d_name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
   return inner < 0 ? NAMES_MOVE_UNKNOWN : look_into(walk, inner, before, after, depth + 1);
 }
@@ -202,7 +210,7 @@ static enum names_move look(struct walk *walk, int folder, const char *before, s
   walk->before_root = before_length;
   walk->after_root = after_length;
   walk->found->path[0] = '\0';
-  if (same_below(walk->names, walk->before_disk, before, before_length, walk->after_disk, after, after_length)) return NAMES_MOVE_FREE;
+  if (!walk->leaves_git && same_below(walk->names, walk->before_disk, before, before_length, walk->after_disk, after, after_length)) return NAMES_MOVE_FREE;
   const int readable = openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   return readable < 0 ? NAMES_MOVE_UNKNOWN : look_into(walk, readable, before_length, after_length, 0);
 }
@@ -212,7 +220,8 @@ enum names_move names_may_move(const struct names *names, const struct names_dis
   struct moved moved = {disk, {from, (uint32_t)from_length}, {to, (uint32_t)to_length}};
   const struct names_disk before = {.with = &moved, .is_git_dir = is_git_dir_before, .is_held = is_held_after};
   const struct names_disk after = {.with = &moved, .is_git_dir = is_git_dir_after, .is_held = is_held_after};
-  struct walk walk = {.names = names, .before_disk = &before, .after_disk = &after, .found = found};
+  const bool leaves = leaves_git(from, from_length, to, to_length);
+  struct walk walk = {.names = names, .before_disk = &before, .after_disk = &after, .leaves_git = leaves, .found = found};
   return look(&walk, folder, from, from_length, to, to_length);
 }
 

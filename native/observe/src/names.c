@@ -316,6 +316,20 @@ bool same_below(const struct names *names, const struct names_disk *disk_a, cons
   return !from.too_long && !to.too_long;
 }
 
+static bool same_parent(const struct path *a, const struct path *b) {
+  const size_t one = raw_length(a, a->count - 1), other = raw_length(b, b->count - 1);
+  return one == other && memcmp(a->raw, b->raw, one) == 0;
+}
+
+bool leaves_git(const char *a, size_t a_length, const char *b, size_t b_length) {
+  struct path from, to;
+  if (!path_split(&from, a, a_length) || !path_split(&to, b, b_length)) return true;
+  if (lies_in_modules(NULL, &from) && to.count > 0 && same_parent(&from, &to)) return from.too_long;
+  for (uint32_t i = 0; i < from.count; i++)
+    if (text_is(folded_part(&from, i), ".git")) return true;
+  return from.too_long;
+}
+
 bool names_completes_git_dir(const char *name, size_t length) {
   /* Where a file system takes another spelling for it, that is refused rather than missed. */
   char folded[NAMES_PATH_MAX];
