@@ -95,6 +95,7 @@ export function unreachable({ host, port }: Target, code: string): Unreachable {
 
 /** IPv6 and IPv4 in turns, the resolver's first family first (RFC 8305 section 4). */
 export function alternate(addresses: readonly string[]): string[] {
+  if (addresses.length < 2) return [...addresses];
   const isV6 = (address: string): boolean => address.includes(':');
   const first = isV6(addresses[0] ?? '');
   const [one, other] = [addresses.filter((a) => isV6(a) === first), addresses.filter((a) => isV6(a) !== first)];

@@ -51,9 +51,12 @@ function daysIn(year: number, month: number): number {
   return month === 4 || month === 6 || month === 9 || month === 11 ? 30 : 31;
 }
 
+const TIME_LENGTH = '0000-01-01T00:00:00.000Z'.length;
+
 /** Milliseconds since the epoch as an entry's `time`. Years 0000 to 9999; throws `RangeError` outside. */
 export function formatTime(ms: number): string {
   const text = new Date(ms).toISOString();
-  if (!isTime(text)) throw new RangeError(`no RFC 3339 time: ${ms} ms`);
+  // Years of more digits have a sign, and only they.
+  if (text.length !== TIME_LENGTH) throw new RangeError(`no RFC 3339 time: ${ms} ms`);
   return text;
 }

@@ -91,12 +91,14 @@ const IPV4: readonly (readonly [string, number, AddressKind])[] = [
   ['240.0.0.0', 4, 'reserved'],
 ];
 
+const IPV4_PREFIXES = IPV4.map(([base, bits, kind]) => ({ prefix: ipv4Value(base) >>> (32 - bits), bits, kind }));
+
 /** What an address in canonical spelling is for; of addresses that carry an IPv4 address (NAT64, 6to4) what that one is for. */
 export function addressKind(address: string): AddressKind {
   if (METADATA.has(address)) return 'metadata';
   if (canonicalIpv4(address) !== undefined) {
     const value = ipv4Value(address);
-    return IPV4.find(([base, bits]) => value >>> (32 - bits) === ipv4Value(base) >>> (32 - bits))?.[2] ?? 'public';
+    return IPV4_PREFIXES.find(({ prefix, bits }) => value >>> (32 - bits) === prefix)?.kind ?? 'public';
   }
   const groups = ipv6Groups(address);
   return groups === undefined ? 'reserved' : ipv6Kind(groups);

@@ -1,5 +1,6 @@
 /* nd7-relay: moves the bytes of tunnels that the proxy has let through. It takes connections at the listeners of a session, asks its front about each, dials the
- * addresses that the front names, and joins the two ends. It reads nothing of what it moves: whom a program means, and whether it may, the front says. */
+ * addresses that the front names, and joins the two ends. Of what it moves it reads a hello, to see whether it is plainly for the host that
+ * the front has named: whom a program means, and whether it may, the front says. */
 #ifndef ND7_RELAY_H
 #define ND7_RELAY_H
 
