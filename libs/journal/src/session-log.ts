@@ -204,6 +204,8 @@ export class SessionLog {
   /** Makes the key that the next seal names, where nothing waits for it. Answers with what has to be synced for it to last. Throws JournalError `key-lost`. */
   readyKey(): string[] {
     const { index } = this.keyOf(this.place.key);
+    // Made anew it would be gone for a moment, in which what syncs the first one finds nothing.
+    if (this.#ready?.key.index === index + 1 && this.#ready.facts === this.keys.factsOf(index + 1)) return [];
     const key = this.keys.create(index + 1, { sync: false });
     this.#ready = { key, facts: this.keys.factsOf(key.index) };
     return this.keys.pathsOf(key.index);

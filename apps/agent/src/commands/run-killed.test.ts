@@ -168,6 +168,10 @@ it.each([
         (log) => log.includes('"kind":"enforcement"') && !log.includes('"kind":"session.end"'),
       );
       expect([context, lacking]).toEqual([context, []]);
+      // Of a session that has ended one key is left, by which nothing is signed.
+      const keys = readdirSync(join(home, 'keys/sessions')).filter((name) => name.startsWith('run-'));
+      const several = keys.filter((name) => readdirSync(join(home, 'keys/sessions', name)).length > 1);
+      expect([context, several]).toEqual([context, []]);
       await until(`only the living have folders; ${context}`, () => left().length === 0, 5000).catch(
         (error: unknown) => {
           throw new Error(`${String(error)}\n${left().join('\n')}`);

@@ -3,10 +3,11 @@ import { spawn, spawnSync, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync, mkdirSync, openSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { openHome, readHead } from '@nd7/journal';
 import { tryLock } from '@nd7/kernel';
-import { BIN, removeThrowAways, throwAway } from '../testing/recorder.fixture.js';
+import { BIN, removeThrowAways, throwAway, verdictOf } from '../testing/recorder.fixture.js';
 import { askRecorder } from '../recorder/client.js';
-import { deadDoors, othersRun, sweepDoors, takeDoor } from '../recorder/doors.js';
+import { deadDoors, endDeadSessions, othersRun, sweepDoors, takeDoor } from '../recorder/doors.js';
 
 const canConfine = process.platform === 'linux' ? describe : describe.skip;
 
@@ -184,6 +185,27 @@ canConfine('a session whose nd7 run was killed', () => {
     expect(readdirSync(join(home, 'run')).filter((name) => name.startsWith('s-'))).toEqual([]);
     expect(existsSync(join(home, 'run/recorder.lock'))).toBe(false);
   });
+});
+
+it('a session that was killed between its end and what follows that is put away by the next who sweeps', async () => {
+  const dist = (path: string): string => JSON.stringify(join(import.meta.dirname, '../../dist', path));
+  const script = `
+    const { takeDoor } = await import(${dist('recorder/doors.js')});
+    const { RunRecord } = await import(${dist('confine/record.js')});
+    const record = RunRecord.begin(${JSON.stringify(home)}, 'required', () => undefined);
+    takeDoor(${JSON.stringify(home)}, record.id);
+    await record.note('enforcement', {}, 'what holds');
+    await record.end({ code: 0, signal: null });
+    process.kill(process.pid, 'SIGKILL');`;
+  spawnSync(process.execPath, ['--input-type=module', '-e', script], { stdio: 'inherit' });
+  const [session = ''] = runs();
+  const keys = (): number => readdirSync(join(home, 'keys/sessions', session)).length;
+  const before = entries(session);
+  expect([keys(), existsSync(join(home, 'sessions', session, 'head.json'))]).toEqual([2, false]);
+  expect(await endDeadSessions(openHome(home), 'test')).toEqual([]);
+  expect([keys(), readHead(openHome(home), session)?.entries]).toEqual([1, before.length]);
+  expect(entries(session)).toEqual(before);
+  expect(await verdictOf(home, session)).toMatchObject({ verdict: 'intact' });
 });
 
 describe('the folders of doors', () => {

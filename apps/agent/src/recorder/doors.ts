@@ -15,7 +15,7 @@ import {
 import { basename, dirname, join } from 'node:path';
 import { blake3Hex } from '@nd7/blake3';
 import { makeFolders, tryLock } from '@nd7/kernel';
-import { machineKey, openSession, type Home } from '@nd7/journal';
+import { machineKey, openSession, readHead, type Home } from '@nd7/journal';
 import { systemClock } from '@nd7/signing';
 import { recorderDraft } from './draft.js';
 import { lastEntries } from './firing.js';
@@ -156,14 +156,15 @@ export async function endDeadSessions(home: Home, noticed: string): Promise<stri
   const written: string[] = [];
   await sweepDoors(home.root, async (session) => {
     const entries = lastEntries(home, session);
-    if (entries.length === 0 || entries.some(({ source, kind }) => source === 'recorder:nd7' && kind === 'session.end'))
-      return;
+    if (entries.length === 0) return;
+    const hasEnd = entries.some(({ source, kind }) => source === 'recorder:nd7' && kind === 'session.end');
+    // Killed between its end and what follows it: the key that its last seal has retired would stay.
+    if (hasEnd && readHead(home, session)?.entries === (entries.at(-1)?.seq ?? -1) + 1) return;
     const journal = await openSession(home, session, { machine: machineKey(home), start: {} });
-    await journal.append([recorderDraft(systemClock.now(), 'session.end', { reason: 'process gone', noticed })], {
-      sync: true,
-    });
+    const end = recorderDraft(systemClock.now(), 'session.end', { reason: 'process gone', noticed });
+    if (!hasEnd) await journal.append([end], { sync: true });
     await journal.close({ seal: true });
-    written.push(session);
+    if (!hasEnd) written.push(session);
   });
   return written;
 }
