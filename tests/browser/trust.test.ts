@@ -90,6 +90,20 @@ inChromium('signing in', () => {
     await desk.page.getByLabel('Reader token').waitFor();
     await desk.visit.signIn();
   });
+
+  it('ends on a phone as well, which has no column with the way out', async () => {
+    await desk.page.setViewportSize({ width: 390, height: 844 });
+    await desk.visit.open('/sessions');
+    const out = desk.page.getByRole('button', { name: 'Sign out' });
+    await out.waitFor();
+    expect(await out.count()).toBe(1);
+    expect(await desk.page.evaluate(() => document.documentElement.scrollWidth)).toBeLessThanOrEqual(390);
+    await out.click();
+    await desk.page.waitForURL('**/sign-in');
+    expect(await out.count()).toBe(0);
+    await desk.page.setViewportSize({ width: 1440, height: 900 });
+    await desk.visit.signIn();
+  });
 });
 
 inChromium('the verdict is the heading', () => {

@@ -1,7 +1,7 @@
 import { useEffect, useRef, useState } from 'react';
 import { TrustBar } from '../trust/TrustBar.js';
-import { ApiError, vault } from '../api/client.js';
-import { answers, useMe, useOpenIncidents } from '../api/queries.js';
+import { ApiError } from '../api/client.js';
+import { useMe, useOpenIncidents } from '../api/queries.js';
 import { cx } from '../ui/cx.js';
 import { Icon, type IconName } from '../ui/Icon.js';
 import { Link, Outlet, useNavigate, useRouterState } from '../ui/router.js';
@@ -10,9 +10,8 @@ import { KeyMap } from './KeyMap.js';
 import { takeKey, useChord, useKeys } from './keys.js';
 import { documentTitle, pageAbove } from './pages.js';
 import css from './shell.module.css';
+import { SIGN_IN, useSignOut } from './sign-out.js';
 import { TopBar } from './TopBar.js';
-
-const SIGN_IN = '/sign-in';
 
 /** The frame of every page: top bar, navigation, trust bar; the keys that work everywhere; the way to the sign-in page. */
 export function Shell() {
@@ -166,17 +165,8 @@ function SideNav({ path }: { path: string }) {
 }
 
 function SignOut() {
-  const navigate = useNavigate();
   return (
-    <button
-      type="button"
-      onClick={() => {
-        void vault.signOut().finally(() => {
-          answers.clear();
-          void navigate({ to: SIGN_IN });
-        });
-      }}
-    >
+    <button type="button" onClick={useSignOut()}>
       Sign out
     </button>
   );

@@ -7,12 +7,14 @@ import { Link, useNavigate } from '../ui/router.js';
 import { readersZone } from '../ui/time-words.js';
 import { FIND_ID, useCurrentFind } from './find.js';
 import css from './shell.module.css';
+import { useSignOut } from './sign-out.js';
 import { toggleTheme } from './theme.js';
 
-/** The bar on top: the field that finds (what, the open page decides), the zone of all times, the keyboard map, the theme. */
+/** The bar on top: the field that finds (what, the open page decides), the zone of all times, the keyboard map, the theme; on a phone the way out, too. */
 export function TopBar(props: { onMap: () => void }) {
   const me = useMe();
   const zone = readersZone(new Date());
+  const signOut = useSignOut();
   return (
     <header className={css.top}>
       <Link to="/sessions" className={cx(css.home, 'only-m')}>
@@ -29,6 +31,11 @@ export function TopBar(props: { onMap: () => void }) {
       <Button look="ghost" square aria-label="Switch theme" onClick={toggleTheme}>
         <Icon name="theme" />
       </Button>
+      {me.data !== undefined && (
+        <Button look="ghost" square className="only-m" aria-label="Sign out" title="Sign out" onClick={signOut}>
+          <Icon name="leave" />
+        </Button>
+      )}
     </header>
   );
 }

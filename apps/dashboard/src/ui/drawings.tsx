@@ -11,6 +11,7 @@ function line(d: string): ReactNode {
 export type IconName =
   | 'search'
   | 'theme'
+  | 'leave'
   | 'fork'
   | 'list'
   | 'shield'
@@ -62,6 +63,7 @@ export const drawings: Record<IconName, ReactNode> = {
       <path d="M8 2.3v11.4A5.7 5.7 0 008 2.3z" fill="currentColor" />
     </>
   ),
+  leave: line('M6.5 2.5H3v11h3.5M6.5 8h7M10.7 5.2L13.5 8l-2.8 2.8'),
   fork: (
     <>
       <circle cx="4" cy="3.2" r="1.6" />
