@@ -1,4 +1,4 @@
-// The real client inside `nd7 run` at a terminal, in each tier and by each way that it is typed.
+// The real client inside `nd7 run` at a terminal, in tiers and in bubblewrap's box, and by each way that it is typed.
 import { spawnSync } from 'node:child_process';
 import { join } from 'node:path';
 import { findClient, has, until, VERSION, type World } from './claude.fixture.js';
@@ -7,18 +7,22 @@ import { agentChains, closed, insideWorld, of, runChain, settle, withClient, typ
 let world: World;
 afterEach(() => world.end());
 
+const hasBwrap = spawnSync('bwrap', ['--ro-bind', '/', '/', '--unshare-net', 'true']).status === 0;
 const lacks = has('tmux') ? undefined : 'no tmux';
 describe.each<[string, Typed]>([
   ['T1', 'Node'],
   ['T2', 'Node'],
   ['T1', 'the command on PATH'],
   ['T2', 'the command on PATH'],
-])('in tier %s, by %s,', (tier, typed) => {
+  ['bwrap', 'Node'],
+  ['bwrap', 'the command on PATH'],
+])('in %s, by %s,', (tier, typed) => {
   withClient(
     `Claude Code ${VERSION} inside nd7 run, interactive (tmux)`,
     findClient(),
     (path) => {
-      it('a session typed at a terminal, stopped by Ctrl-Z and gone on with', async () => {
+      const test = tier !== 'bwrap' || hasBwrap ? it : it.skip;
+      test('a session typed at a terminal, stopped by Ctrl-Z and gone on with', async () => {
         world = await insideWorld(path, {}, tier, typed);
         settle(world, VERSION);
         const socket = join(world.folder, 'tmux');

@@ -32,7 +32,7 @@ export function withClient(
 /** How `nd7 run` is typed: by Node, or by the command that `nd7 init` puts on PATH. */
 export type Typed = 'Node' | 'the command on PATH';
 
-/** A world in which the client is started by `nd7 run`, and whose user has allowed the model's port. */
+/** A world in which the client is started by `nd7 run` in a tier or in the box `bwrap`, and whose user has allowed the model's port. */
 export async function insideWorld(
   client: string,
   scenarios: Record<string, unknown> = {},
@@ -40,10 +40,11 @@ export async function insideWorld(
   typed: Typed = 'Node',
 ): Promise<World> {
   const world = await World.make(client, scenarios, homes());
-  if (typed === 'Node') world.before = [process.execPath, BIN, 'run', '--tier', tier, '--'];
+  const kind = tier === 'bwrap' ? '--in' : '--tier';
+  if (typed === 'Node') world.before = [process.execPath, BIN, 'run', kind, tier, '--'];
   else {
     world.nd7('init', '--yes');
-    world.before = [join(world.home, '.local/bin/nd7'), 'run', '--tier', tier, '--'];
+    world.before = [join(world.home, '.local/bin/nd7'), 'run', kind, tier, '--'];
   }
   allow(world, world.port);
   mkdirSync(join(world.home, '.ssh'), { mode: 0o700 });

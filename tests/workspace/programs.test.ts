@@ -29,7 +29,7 @@ const STARTS: Readonly<Record<string, string>> = {
   'native/launch/src/keeper.c': 'inside the boundary',
   'native/shim/src/box.c': 'inside a box: the program that was typed',
   'apps/agent/src/confine/box-container.ts': 'the engine’s program, as the box’s',
-  'apps/agent/src/confine/run-in-box.ts': 'the box’s program, by its whole path, which no session may write (Reach)',
+  'apps/agent/src/confine/run-bwrap.ts': 'the box’s program, by its whole path, which no session may write (Reach)',
   'native/shim/src/exec.c': 'inside the boundary: a stub that runs its command itself',
   'native/probes/src/probes.c': 'inside the boundary, and outside from a world of the self-test’s own',
 };

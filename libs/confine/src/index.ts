@@ -26,6 +26,7 @@ export { landlockOf, RESOLVES_UNIX } from './landlock.js';
 export { findLauncher, findRelay } from './locate.js';
 export { encodePlan, type Listener, type Plan, type PlanTier, type Route, type View } from './plan.js';
 export { callFilter } from './filter/filter.js';
+export { terminalFilter } from './filter/box.js';
 export { countsAsGitDir } from './view/scan.js';
 export { GitFiles } from './view/git-index.js';
 export { compileSeatbelt, type SeatbeltInput, type SeatbeltProfile } from './seatbelt/compile.js';

@@ -188,6 +188,8 @@ describe('the default profile', () => {
       github_token: 'x',
       npm_config__authToken: 'x',
       SSH_AUTH_SOCK: 'x',
+      FTP_PROXY: 'http://me:x@proxy',
+      npm_config_https_proxy: 'http://me:x@proxy',
       DBUS_SESSION_BUS_ADDRESS: 'x',
       DISPLAY: ':0',
       TMUX: 'x',

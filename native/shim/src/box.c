@@ -1,6 +1,7 @@
 /* nd7-box, the shim by another name: the first program in a box that is not nd7's own. What connects to the box's loopback is led to sockets of nd7 that are
- * bound into it, since the box has no other network. `nd7-box [gate=SOCKET] PORT=SOCKET… -- PROGRAM ARGUMENTS…`. With a gate it is a container's init: the program
- * begins when nd7 has said yes at the gate, and everything ends when nd7 hangs up there. */
+ * bound into it, since the box has no other network. `nd7-box [gate=SOCKET|hold=SOCKET] PORT=SOCKET… -- PROGRAM ARGUMENTS…`. With a gate it is the box's init: the program
+ * begins when nd7 has said yes there, and everything ends when nd7 hangs up. `gate` passes signals on to the program, `hold` leaves them to nd7. `nd7-box outside -- PROGRAM ARGUMENTS…` starts what makes a box, out of
+ * reach of the signals that are meant for the program in it: the terminal's Ctrl-C would end it, and everything inside with it. */
 #define _GNU_SOURCE
 #include "shim.h"
 
@@ -132,18 +133,35 @@ static bool is_held(int gate) {
   return n > 0 || (n < 0 && (errno == EAGAIN || errno == EINTR));
 }
 
-/* Buries who dies, and ends as the program has. */
-static void bury(pid_t program) {
+/* Buries who dies, and ends as the program has. That the program has been stopped is told at the gate: its shell waits for a process outside. */
+static void bury(pid_t program, int gate) {
   int status;
-  for (pid_t pid; (pid = waitpid(-1, &status, WNOHANG)) > 0;)
-    if (pid == program) _exit(WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status));
+  for (pid_t pid; (pid = waitpid(-1, &status, WNOHANG | WUNTRACED)) > 0;) {
+    if (pid != program) continue;
+    if (!WIFSTOPPED(status)) _exit(WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status));
+    send(gate, "s", 1, MSG_DONTWAIT | MSG_NOSIGNAL);
+  }
 }
 
-/* The first process of a container; returns in the one that becomes the program. Signals are passed on but for the terminal's, which the program has as well. */
-static void be_init(const char *path) {
-  sigset_t all, before;
+/* Signals that others send to nd7 and mean the program. */
+static const int MEANT[] = {SIGINT, SIGQUIT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2};
+
+/* Here they wait for ever: nd7 sends them to the program itself. */
+static int start_outside(char **argv) {
+  sigset_t meant;
+  sigemptyset(&meant);
+  for (size_t i = 0; i < sizeof MEANT / sizeof *MEANT; i++) sigaddset(&meant, MEANT[i]);
+  sigprocmask(SIG_BLOCK, &meant, NULL);
+  execv(argv[0], argv);
+  give_up_box("cannot start", argv[0]);
+}
+
+/* The first process of a box; returns in the one that becomes the program. Signals are passed on but for the terminal's, which the program has as well. */
+static void be_init(const char *path, bool passes) {
+  sigset_t all, none;
   sigfillset(&all);
-  sigprocmask(SIG_SETMASK, &all, &before);
+  sigemptyset(&none);
+  sigprocmask(SIG_SETMASK, &all, NULL);
   const int gate = connect_gate(path), signals = signalfd(-1, &all, SFD_CLOEXEC | SFD_NONBLOCK);
   if (signals < 0) give_up_box("no signals at", path);
   const pid_t program = fork();
@@ -151,17 +169,19 @@ static void be_init(const char *path) {
   if (program == 0) {
     close(gate);
     close(signals);
-    sigprocmask(SIG_SETMASK, &before, NULL);
+    sigprocmask(SIG_SETMASK, &none, NULL);
     pass_gate(path);
     return;
   }
+  /* Whoever could trace it would keep it from ending. */
+  prctl(PR_SET_DUMPABLE, 0);
   struct pollfd polled[] = {{.fd = gate, .events = POLLIN}, {.fd = signals, .events = POLLIN}};
   for (;;) {
     struct signalfd_siginfo got;
     if (poll(polled, 2, -1) < 0) continue;
     while (read(signals, &got, sizeof got) == sizeof got) {
-      if (got.ssi_signo == SIGCHLD) bury(program);
-      else if (got.ssi_code != SI_KERNEL) kill(program, (int)got.ssi_signo);
+      if (got.ssi_signo == SIGCHLD) bury(program, gate);
+      else if (passes && got.ssi_code != SI_KERNEL) kill(program, (int)got.ssi_signo);
     }
     if (polled[0].revents != 0 && !is_held(gate)) {
       /* As process 1 its end is that of all others; where it is not, the program's at least. */
@@ -175,7 +195,11 @@ int box_main(int argc, char **argv) {
   struct way ways[WAYS_MAX];
   size_t count = 0;
   int at = 1;
-  if (argc > 1 && strncmp(argv[1], "gate=/", 6) == 0) be_init(argv[at++] + 5);
+  if (argc > 3 && strcmp(argv[1], "outside") == 0) return start_outside(argv + 3);
+  if (argc > 1 && (strncmp(argv[1], "gate=/", 6) == 0 || strncmp(argv[1], "hold=/", 6) == 0)) {
+    be_init(argv[1] + 5, argv[1][0] == 'g');
+    at++;
+  }
   for (; at < argc && strcmp(argv[at], "--") != 0; at++) {
     errno = E2BIG;
     if (count == WAYS_MAX) give_up_box("too many ways at", argv[at]);

@@ -47,7 +47,7 @@ it('makes the view of the policy, shows the door in it and shares no network', (
   const environment = { HOME: user };
   const { ruleset } = rulesetFor({ profile: 'offline', agent: undefined, home: user, project, nd7Home, environment });
   const shows = [{ path: '/run/nd7', source: '/door' }];
-  const common = { ruleset, nd7Home, shows, cwd: project, argv: ['true'] };
+  const common = { ruleset, nd7Home, shows, cwd: project, argv: ['true'], isTerminal: false, filter: 3 };
   const text = bwrapArguments({ ...common, given: undefined }).join(' ');
   expect(text).toMatch(/^--ro-bind \/ \/ --dev \/dev --proc \/proc --tmpfs \/tmp --tmpfs \/var\/tmp /);
   for (const part of [`--ro-bind ${user} ${user}`, `--bind ${project} ${project}`, `--tmpfs ${user}/.ssh`])
@@ -55,12 +55,14 @@ it('makes the view of the policy, shows the door in it and shares no network', (
   // What is nd7's lies over all that the policy says.
   expect(text).toMatch(
     new RegExp(
-      `--tmpfs ${nd7Home} --cap-drop ALL --tmpfs /run --ro-bind /door /run/nd7 --unshare-net --unshare-pid --unshare-ipc --die-with-parent --chdir ${project} -- true$`,
+      `--tmpfs ${nd7Home} --cap-drop ALL --tmpfs /run --ro-bind /door /run/nd7 --unshare-net --unshare-pid --unshare-ipc --as-pid-1 --die-with-parent --seccomp 3 --new-session --chdir ${project} -- true$`,
     ),
   );
-  expect(bwrapArguments({ ...common, given: ['--bind', '/', '/'] }).join(' ')).toMatch(
-    /^--bind \/ \/ --cap-drop ALL --tmpfs \/run --ro-bind \/door \/run\/nd7 --unshare-net/,
+  const own = bwrapArguments({ ...common, given: ['--bind', '/', '/'], isTerminal: true }).join(' ');
+  expect(own).toMatch(
+    new RegExp(`^--bind / / --tmpfs ${nd7Home} --cap-drop ALL --tmpfs /run --ro-bind /door /run/nd7 --unshare-net`),
   );
+  expect(own).not.toContain('--new-session');
 });
 
 it('says what is missing, with exit 2, before anything is started', () => {

@@ -11,7 +11,7 @@ import type { Ruleset } from '@nd7/policy';
 import { CliError } from '../cli/io.js';
 import { engineArguments, environmentFile, type EngineKind } from './box-engine.js';
 import { Gate, GATE_WORD } from './box-gate.js';
-import type { Ways } from './box-ways.js';
+import type { Client } from '../recorder/peer.js';
 import type { Door } from './door.js';
 import type { RunRequest } from './session-request.js';
 import { passSignals } from './signals.js';
@@ -24,27 +24,30 @@ export interface Inside {
   request: RunRequest;
   ruleset: Ruleset;
   door: Door;
-  ways: Ways;
+  /** What `nd7-box` is told of the ways out. */
+  words: readonly string[];
   /** The path of `nd7-box`. */
   first: string;
   shows: readonly Shown[];
   variables: Readonly<Record<string, string>>;
   argv: readonly string[];
+  /** From now on those below this process are heard. */
+  admit(first: Client): void;
 }
 
 /** Runs a program in a container and answers how it ended. Throws `CliError` where the engine makes none, or none that nd7 knows. */
 export async function runContainer(
   program: string,
   { kind, image, args }: { kind: EngineKind; image: string; args: readonly string[] | undefined },
-  { request, ruleset, door, ways, first, shows, variables, argv }: Inside,
+  { request, ruleset, door, words: ways, first, shows, variables, argv, admit }: Inside,
 ): Promise<Ended> {
   const files = { environment: join(door.control, 'environment'), identity: join(door.control, 'container') };
   const { text, left } = environmentFile(variables);
   if (left.length > 0) request.warn(`left out, since ${kind} takes no such variable from a file: ${left.join(', ')}`);
   writeFileSync(files.environment, text, { mode: 0o600, flag: 'wx' });
   const words = engineArguments({
-    ...{ kind, image, ruleset, shows, cwd: request.cwd, given: args ?? [], files },
-    argv: [first, GATE_WORD, ...ways.words, '--', ...argv],
+    ...{ kind, image, ruleset, shows, cwd: request.cwd, given: args ?? [], files, variables },
+    argv: [first, GATE_WORD, ...ways, '--', ...argv],
     user: { uid: process.geteuid?.() ?? 0, gid: process.getegid?.() ?? 0 },
     isTerminal: isatty(0) && isatty(1),
   });
@@ -55,8 +58,7 @@ export async function runContainer(
     kind,
     told: () => engine.firstProcess(),
     admitted: (one) => {
-      door.admit(one.pid);
-      ways.admit(one);
+      admit(one);
       isAdmitted = true;
     },
     refused: (error) => (failure = error),

@@ -22,17 +22,29 @@ function inputOf(more: Partial<EngineInput> = {}, name = 'project'): EngineInput
     argv: ['/run/nd7/nd7-box', 'gate=/run/nd7/gate', '--', 'sh', '-c', 'a b'],
     user: { uid: 1000, gid: 100 },
     files: { environment: '/control/environment', identity: '/control/container' },
+    variables: {
+      HTTP_PROXY: 'http://127.0.0.1:3128',
+      http_proxy: 'http://127.0.0.1:3128',
+      FTP_PROXY: 'http://me:KEY@f',
+    },
     ...more,
   };
 }
 
-const golden = (runs: string[], after: string[] = []): string[] => [
+const OWN_PROXIES = ['HTTP_PROXY', 'HTTPS_PROXY', 'ALL_PROXY', 'NO_PROXY', 'FTP_PROXY'].flatMap((name) => {
+  const value = name === 'HTTP_PROXY' ? 'http://127.0.0.1:3128' : '';
+  return [`--env=${name}=${value}`, `--env=${name.toLowerCase()}=${value}`];
+});
+
+const golden = (runs: string[], after: string[], proxies: string[]): string[] => [
   ...['run', '--rm', '--interactive', ...runs],
   ...[
     '--pull=never',
     '--network=none',
     '--cap-drop=ALL',
     '--security-opt=no-new-privileges',
+    '--no-healthcheck',
+    ...proxies,
     '--user=1000:100',
     ...after,
   ],
@@ -46,13 +58,13 @@ const END = [
 ];
 
 it.each([
-  ['docker', {}, [], []],
-  ['docker', { isTerminal: true, given: ['--memory=2g'] }, ['--tty', '--memory=2g'], []],
-  ['podman', {}, [], ['--userns=keep-id']],
-  ['gvisor', {}, ['--runtime=runsc'], []],
-] as const)('the command line of %s %j', (kind, more, runs, after) => {
+  ['docker', {}, [], [], OWN_PROXIES],
+  ['docker', { isTerminal: true, given: ['--memory=2g'] }, ['--tty', '--memory=2g'], [], OWN_PROXIES],
+  ['podman', {}, [], ['--userns=keep-id'], ['--http-proxy=false']],
+  ['gvisor', {}, ['--runtime=runsc'], [], OWN_PROXIES],
+] as const)('the command line of %s %j', (kind, more, runs, after, proxies) => {
   const words = engineArguments(inputOf({ kind, ...more }));
-  const begin = golden([...runs], [...after]);
+  const begin = golden([...runs], [...after], [...proxies]);
   expect(words.slice(0, begin.length)).toEqual(begin);
   expect(words.filter((word) => !word.startsWith('--workdir=')).slice(-END.length)).toEqual(END);
   expect(words).toContain(`--workdir=${user}/project`);

@@ -23,13 +23,15 @@ export interface EngineInput {
   argv: readonly string[];
   user: { uid: number; gid: number };
   isTerminal: boolean;
+  /** Variables of the programs inside. */
+  variables: Readonly<Record<string, string>>;
   /** Files that the engine reads and writes: variables, and the container's identity. */
   files: { environment: string; identity: string };
 }
 
 /** Arguments of the engine's program. Throws `CliError` for a name that would be read as something else. */
 export function engineArguments(input: EngineInput): string[] {
-  const { kind, image, ruleset, shows, cwd, given, argv, user, isTerminal, files } = input;
+  const { kind, image, ruleset, shows, cwd, given, argv, user, isTerminal, files, variables } = input;
   const [first = '', ...rest] = argv;
   refuseOdd(kind, image);
   return [
@@ -38,12 +40,25 @@ export function engineArguments(input: EngineInput): string[] {
     ...(kind === 'gvisor' ? ['--runtime=runsc'] : []),
     // An image that is fetched comes past nd7's proxy and record.
     ...['--pull=never', '--network=none', '--cap-drop=ALL', '--security-opt=no-new-privileges'],
+    // Nothing of the image's runs before the gate, or beside what came through it.
+    '--no-healthcheck',
+    ...(kind === 'podman' ? ['--http-proxy=false'] : ownProxies(variables)),
     `--user=${user.uid}:${user.gid}`,
     ...(kind === 'podman' && user.uid !== 0 ? ['--userns=keep-id'] : []),
     ...[...viewOf(ruleset), ...shows.map(readOnly)].map((mount) => `--mount=${wordOf(mount, kind)}`),
     ...[`--workdir=${cwd}`, `--env-file=${files.environment}`, `--cidfile=${files.identity}`],
     ...[`--entrypoint=${first}`, image, ...rest],
   ];
+}
+
+/**
+ * docker's client gives a container the proxies of its own configuration, with what signs in there, over those of a file of variables; not over these. No word
+ * here is a secret: anybody on this machine can read it.
+ */
+function ownProxies(variables: Readonly<Record<string, string>>): string[] {
+  const names = ['HTTP_PROXY', 'HTTPS_PROXY', 'ALL_PROXY', 'NO_PROXY', 'FTP_PROXY'];
+  const valueOf = (name: string): string => (name === 'FTP_PROXY' ? '' : (variables[name] ?? ''));
+  return names.flatMap((name) => [name, name.toLowerCase()].map((one) => `--env=${one}=${valueOf(name)}`));
 }
 
 type Mount = { path: string; source: string; isWritable: boolean } | { path: string; source: undefined };

@@ -1,4 +1,4 @@
-// Where a container's first process says that it is there. What an engine runs is no child of nd7's: which process it is, the engine tells, and the
+// Where a box's first process says that it is there. What an engine runs is no child of nd7's: which process it is, the engine tells, and the
 // kernel says of who came to the gate that it is that one's. Nothing is heard from the container before.
 import { chmodSync } from 'node:fs';
 import { once } from 'node:events';
@@ -12,11 +12,12 @@ import { DOOR } from './door.js';
 import type { EngineKind } from './box-engine.js';
 
 const NAME = 'gate';
-/** `nd7-box` is told so where the gate is. */
+/** `nd7-box` is told so where the gate is; the second leaves signals to nd7. */
 export const GATE_WORD = `gate=${DOOR}/${NAME}`;
+export const HOLD_WORD = `hold=${DOOR}/${NAME}`;
 
 /** Below which process everything is the container's. Throws `CliError` where the kernel does not say that of who spoke. */
-export function firstOf(kind: EngineKind, peer: Peer, told: number): Client {
+export function firstOf(kind: EngineKind | 'bwrap', peer: Peer, told: number): Client {
   const refuse = (why: string): never => {
     throw new CliError(
       2,
@@ -47,17 +48,20 @@ export function firstOf(kind: EngineKind, peer: Peer, told: number): Client {
 }
 
 export interface GateOptions {
-  kind: EngineKind;
-  /** The container's first process, as the engine tells. Throws where it tells none. */
+  kind: EngineKind | 'bwrap';
+  /** The box's first process, as who makes it tells. Throws where it tells none. */
   told: () => Promise<number>;
-  admitted: (first: Client) => void;
+  /** Below `first` everything is the box's; `program` is the process that becomes the program. */
+  admitted: (first: Client, program: number) => void;
   refused: (error: unknown) => void;
+  /** The program has been stopped. */
+  stopped?: () => void;
 }
 
 export class Gate {
   readonly #server: Server;
   readonly #address: { path: string; close(): void };
-  /** As long as these are held the container lives. */
+  /** As long as these are held the box lives. */
   readonly #held = new Set<Socket>();
   #admission: Promise<boolean> | undefined;
 
@@ -77,20 +81,21 @@ export class Gate {
     return gate;
   }
 
-  /** Ends the container, where it is still there. */
+  /** Ends the box, where it is still there. */
   close(): void {
     this.#server.close();
     for (const socket of this.#held) socket.destroy();
     this.#address.close();
   }
 
-  /** The first who comes is process 1 and only holds; the second becomes the program, and waits for the word. */
+  /** The first who comes is process 1 and only holds; the second becomes the program, and waits for the word. Nobody else has anything to say here. */
   async #came(socket: Socket): Promise<void> {
-    this.#held.add(socket);
     socket.on('error', () => undefined).once('close', () => this.#held.delete(socket));
+    if (this.#held.size === 2 || this.#admission !== undefined) return void socket.destroy();
+    this.#held.add(socket);
+    if (this.#held.size === 1) return void socket.on('data', () => this.options.stopped?.());
     socket.resume();
-    if (this.#held.size === 1 && this.#admission === undefined) return;
-    this.#admission ??= this.#admit(socket);
+    this.#admission = this.#admit(socket);
     if (await this.#admission) socket.write('y');
     else this.close();
   }
@@ -99,7 +104,7 @@ export class Gate {
     const { kind, told, admitted, refused } = this.options;
     try {
       const peer = peerOfSocket(socket);
-      admitted(firstOf(kind, peer, await told()));
+      admitted(firstOf(kind, peer, await told()), peer.pid);
       return true;
     } catch (error) {
       refused(error);

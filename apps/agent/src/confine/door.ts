@@ -44,7 +44,7 @@ const META = /^(agent|took|cwd|pid|ppid|env\..+)$/;
 /** The shim under this name asks instead of recording. */
 const ASK = 'nd7';
 /** And under this one comes first in a box. */
-const BOX = 'nd7-box';
+export const BOX = 'nd7-box';
 
 /** Lays the program that asks beside the door's socket: the shim itself under another name, where the file system lets it. */
 function layAsk(shim: string, path: string): void {

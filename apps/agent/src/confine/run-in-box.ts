@@ -1,25 +1,25 @@
 // A session in a box of somebody else's: the same record, hooks and proxy, and no word of nd7's about what the box holds.
-import { spawn } from 'node:child_process';
-import { once } from 'node:events';
 import { accessSync, constants, realpathSync, rmdirSync } from 'node:fs';
 import { delimiter, join } from 'node:path';
 import { layOut, recordLeaves, type Ended, type ManifestRow } from '@nd7/confine';
-import { processFacts } from '@nd7/kernel';
-import { environmentInside, PROPERTIES, type Property } from '@nd7/policy';
+import { environmentInside, PROPERTIES, type NetworkRules, type Property } from '@nd7/policy';
 import { CliError } from '../cli/io.js';
+import type { Client } from '../recorder/peer.js';
 import { recorded, refuseMissing, type Boundary } from './boundary.js';
-import { bwrapArguments } from './box-bwrap.js';
+import { inBox } from '../grants/extent.js';
+import type { SessionGrants } from '../grants/session-grants.js';
+import { runBwrap } from './run-bwrap.js';
 import { runContainer, type Inside } from './box-container.js';
 import { programOf, type EngineKind } from './box-engine.js';
 import { Ways } from './box-ways.js';
-import { Door } from './door.js';
+import { DOOR, Door } from './door.js';
 import { listenersOf, wayOut, type WayOut } from './egress.js';
 import { RefusedHosts } from './hosts.js';
 import { tellLate } from './late-leaves.js';
+import { openGrants } from './open-grants.js';
 import { openOutside, type OutsidePrograms } from './outside-programs.js';
 import { RunRecord } from './record.js';
 import type { RunRequest } from './session-request.js';
-import { passSignals } from './signals.js';
 
 /** Which box, and a person's own arguments for it: for bubblewrap in place of the view that nd7 makes of the policy, for an engine besides. */
 export type Box =
@@ -46,6 +46,7 @@ export async function runInBox(request: RunRequest, box: Box): Promise<Ended> {
   let ways: Ways | undefined;
   let outside: OutsidePrograms | undefined;
   let out: WayOut | undefined;
+  let grants: SessionGrants | undefined;
   const made: string[] = [];
   try {
     outside = await openOutside(request, record);
@@ -67,6 +68,7 @@ export async function runInBox(request: RunRequest, box: Box): Promise<Ended> {
         'nd7 doctor says why.',
         'no-shim',
       );
+    grants = await openGrants(request, record, door, outside);
     const refused = new RefusedHosts();
     const ports = Array.from({ length: listenersOf(ruleset) }, (_, i) => FIRST_PORT + i);
     out = wayOut({
@@ -78,11 +80,14 @@ export async function runInBox(request: RunRequest, box: Box): Promise<Ended> {
         own: ports,
         servesLoopback: true,
       },
+      rules: (): NetworkRules => grants?.network ?? ruleset.network,
       record: (decision, isRepeated) => {
         refused.add(decision);
+        grants?.answered(decision);
         return record.answer(decision, isRepeated);
       },
     });
+    grants?.reach(out);
     ways = await Ways.open(
       door.path,
       out.listeners.map(({ port }) => port),
@@ -100,25 +105,34 @@ export async function runInBox(request: RunRequest, box: Box): Promise<Ended> {
       'what holds',
     );
     const shows = [...door.showsIn('T1'), ...out.shows];
-    const variables = {
+    const variables: Record<string, string> & { PATH?: string } = {
       ...environmentInside(ruleset.environment, request.environment),
       ...out.environment,
       ...door.variablesIn('T1'),
     };
+    // What asks is found by its name, where the search path is not an image's own.
+    if (variables.PATH !== undefined) variables.PATH += `:${DOOR}`;
     const argv = request.attachment?.argv ?? request.argv;
+    const [atDoor, atWays, widened] = [door, ways, grants];
+    const admit = (one: Client): void => {
+      atDoor.admit(one.pid);
+      atWays.admit(one);
+      widened?.admit(one.pid, undefined, inBox(box.kind, DOOR));
+    };
     request.started(boundary);
+    const inside: Inside = { request, ruleset, door, words: ways.words, first, shows, variables, argv, admit };
     const ended =
-      box.kind === 'bwrap'
-        ? await runBwrap(program, box, { request, ruleset, door, ways, first, shows, variables, argv })
-        : await runContainer(program, box, { request, ruleset, door, ways, first, shows, variables, argv });
+      box.kind === 'bwrap' ? await runBwrap(program, box, inside) : await runContainer(program, box, inside);
     out.close();
     await tellLate(ruleset, leaves, (...entry) => record.note(...entry), warn, { by: `a box of ${box.kind}` });
-    request.decided(refused.tallies, []);
+    request.decided(refused.tallies, grants?.made ?? []);
+    await grants?.close();
     await door.close();
     await record.end(ended);
     await record.close();
     return ended;
   } catch (error) {
+    await grants?.close().catch(() => undefined);
     await door?.close().catch(() => undefined);
     await record.close().catch(() => undefined);
     throw error;
@@ -165,25 +179,4 @@ function findProgram(name: string, path: string): string {
     `Install ${name === 'bwrap' ? 'bubblewrap' : name}, or leave --in out: nd7 run makes a boundary of its own.`,
     'no-box',
   );
-}
-
-async function runBwrap(
-  program: string,
-  box: Box,
-  { request, ruleset, door, ways, first, shows, variables, argv }: Inside,
-): Promise<Ended> {
-  const { nd7Home, cwd } = request;
-  const inside = [first, ...ways.words, '--', ...argv];
-  const args = bwrapArguments({ ruleset, nd7Home, shows, cwd, given: box.args, argv: inside });
-  const child = spawn(program, args, { stdio: 'inherit', env: variables });
-  const failure = once(child, 'error').then(([error]) => error as Error);
-  if (child.pid === undefined)
-    throw new CliError(2, `${program} could not be started: ${(await failure).message}`, undefined, 'no-box');
-  door.admit(child.pid);
-  const facts = processFacts(child.pid);
-  if (facts !== undefined) ways.admit({ pid: facts.pid, start: facts.start });
-  const release = passSignals((name) => void child.kill(name));
-  const [code, signal] = (await once(child, 'close')) as [number | null, NodeJS.Signals | null];
-  release();
-  return { code, signal, failure: undefined };
 }

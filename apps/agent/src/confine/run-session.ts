@@ -2,13 +2,14 @@
 import { adviceFor, findLauncher, type Ended } from '@nd7/confine';
 import { reasonOf } from '../cli/full-disk.js';
 import { CliError } from '../cli/io.js';
-import { SessionGrants } from '../grants/session-grants.js';
+import type { SessionGrants } from '../grants/session-grants.js';
 import { safeLine } from '../show/safe.js';
 import { acceptAlone, offerAlone, tooWeak } from './alone.js';
 import { attempt, isRoot, type Inside, type Way } from './attempt.js';
 import { brokered, type Brokered } from './brokered.js';
 import { Door } from './door.js';
-import { openOutside, type OutsidePrograms } from './outside-programs.js';
+import { openGrants } from './open-grants.js';
+import { openOutside } from './outside-programs.js';
 import type { Reach } from './reach.js';
 import { RunRecord, unrecorded } from './record.js';
 import type { RunRequest } from './session-request.js';
@@ -113,35 +114,6 @@ async function openDoor(request: RunRequest, record: RunRecord): Promise<Door | 
     const why = reasonOf(error, nd7Home);
     request.warn(`hooks inside are not recorded: ${why}`);
     await record.note('alarm', { reason: 'no door', detail: why }, 'that hooks inside are not recorded');
-    return undefined;
-  }
-}
-
-/** What widens the session while it lives; undefined where that cannot be had: it is then as narrow as it was started. */
-async function openGrants(
-  request: RunRequest,
-  record: RunRecord,
-  door: Door,
-  outside: OutsidePrograms,
-): Promise<SessionGrants | undefined> {
-  const { policies, ruleset, argv, attachment, cwd } = request;
-  if (policies === undefined) return undefined;
-  const agent = attachment?.agent ?? null;
-  const living = { session: record.id, project: ruleset.project, cwd, command: argv, agent, pid: process.pid };
-  try {
-    const grants = await SessionGrants.open({
-      policies,
-      ruleset,
-      record,
-      folder: door.control,
-      living: { ...living, started: new Date().toISOString() },
-      reach: outside.reach,
-      asked: (asked) => request.asked?.(asked, outside),
-    });
-    door.receive(grants);
-    return grants;
-  } catch (error) {
-    request.warn(`nd7 allow will not reach this session: ${reasonOf(error, request.nd7Home)}`);
     return undefined;
   }
 }

@@ -6,7 +6,7 @@ import type { Author } from './author.js';
 import { recordedWanted, type Denial, type Grant, type Request } from './entry.js';
 import { Holding, realPath, SOURCE, type HoldingParts, type Widening } from './holding.js';
 import { asCliError, placed, refuseHeld, risksOf, ruled } from './ruling.js';
-import { actsFor, IN_VIEW, unreached, type Extent } from './extent.js';
+import { actsFor, insteadOf, IN_VIEW, unreached, type Extent } from './extent.js';
 import { Deadline, type Scope } from './scope.js';
 import { isUnder, namesSame } from './cover.js';
 import { wantedText, type Wanted } from './wanted.js';
@@ -247,20 +247,20 @@ export class GrantBook {
       );
     const candidate = ruled(this.parts.policies, [...this.#holding.living, { id, wanted: place }], others);
     refuseHeld(candidate, id, place, this.#nd7Home, this.parts.facts);
+    const useless = unreached(place, this.extent);
+    if (useless !== undefined)
+      throw new CliError(
+        1,
+        `${safeLine(wantedText(place))} would do nothing: ${useless}`,
+        safeLine(insteadOf(place, this.extent)),
+        'no-reach',
+      );
     if (place.right !== 'net' && this.#holding.widening === undefined)
       throw new CliError(
         1,
         'this session cannot be given paths or sockets any more: it has no supervisor that would',
         'Say --allow at the start: nd7 run --allow …',
         'no-widening',
-      );
-    const useless = unreached(place, this.extent);
-    if (useless !== undefined)
-      throw new CliError(
-        1,
-        `${safeLine(wantedText(place))} would do nothing: ${useless}`,
-        'Say --allow at the start (nd7 run --allow …), or run with "patterns": "strict", where everything that is read is asked about.',
-        'no-reach',
       );
     return { place, id, number, lifts, risks: risksOf(this.ruleset, candidate, id, place, this.parts.facts) };
   }

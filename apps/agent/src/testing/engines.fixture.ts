@@ -1,17 +1,20 @@
 // Container engines for tests: podman itself where it runs, and a stand-in of docker's that makes its box by bubblewrap.
 import { spawnSync } from 'node:child_process';
 import { copyFileSync, mkdirSync, mkdtempSync, realpathSync, rmSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:http';
 import { dirname, join } from 'node:path';
 
 /** An engine as `nd7 run` meets it. */
 export interface TestEngine {
-  kind: 'docker' | 'podman';
+  kind: 'docker' | 'podman' | 'gvisor';
   image: string;
   /** Comes before the command line of nd7's. */
   before: readonly string[];
   /** Folders of its program before PATH's others, and what else it wants to be told. */
   path: string;
   environment: Readonly<Record<string, string>>;
+  /** The containers that there are, running or not. */
+  left(): string[];
   remove(): void;
 }
 
@@ -35,11 +38,12 @@ if (command === 'inspect' || command === 'kill') {
   if (command === 'inspect') console.log(process.env.ND7_TOLD ?? pid);
   else try { process.kill(pid, 'SIG' + words[0].slice('--signal='.length)); } catch { fail('not running'); }
 } else if (command === 'run') {
-  const flags = ['--rm', '--interactive', '--pull=never', '--network=none', '--cap-drop=ALL', '--security-opt=no-new-privileges'];
-  const said = {}, mounts = [];
+  const flags = ['--rm', '--interactive', '--pull=never', '--network=none', '--cap-drop=ALL', '--security-opt=no-new-privileges', '--no-healthcheck'];
+  const said = {}, mounts = [], given = [];
   while (words[0]?.startsWith('--')) {
     const word = words.shift(), [, name, value] = /^--([a-z-]+)=(.*)$/.exec(word) ?? [];
     if (flags.includes(word)) flags.splice(flags.indexOf(word), 1);
+    else if (name === 'env') given.push(value);
     else if (name === 'mount') mounts.push(Object.fromEntries(value.split(',').map((one) => one.split('='))));
     else if (['user', 'workdir', 'env-file', 'cidfile', 'entrypoint'].includes(name)) said[name] = value;
     else fail('unknown ' + word);
@@ -53,7 +57,7 @@ if (command === 'inspect' || command === 'kill') {
     if (mount.type === 'tmpfs') args.push('--tmpfs', mount.target);
     else args.push('readonly' in mount ? '--ro-bind' : '--bind', mount.source, mount.target);
   args.push('--unshare-net', '--unshare-pid', '--as-pid-1', '--clearenv', '--setenv', 'PATH', '${SHELL}');
-  for (const line of readFileSync(said['env-file'], 'utf8').split('\\n').filter(Boolean)) {
+  for (const line of [...readFileSync(said['env-file'], 'utf8').split('\\n').filter(Boolean), ...given]) {
     const at = line.indexOf('=');
     args.push('--setenv', line.slice(0, at), line.slice(at + 1));
   }
@@ -74,7 +78,7 @@ export function standInEngine(): TestEngine | { lacks: string } {
   const program = `#!/bin/sh\nexec ${process.execPath} ${join(folder, 'engine.mjs')} "$@"\n`;
   writeFileSync(join(folder, 'docker'), program, { mode: 0o755 });
   const remove = (): void => rmSync(folder, { recursive: true, force: true });
-  return { kind: 'docker', image: 'tiny:1', before: [], path: folder, environment: {}, remove };
+  return { kind: 'docker', image: 'tiny:1', before: [], path: folder, environment: {}, left: () => [], remove };
 }
 
 /** podman with a store of its own and an image of this machine's shell, or why it makes none here. */
@@ -109,9 +113,36 @@ export function podmanEngine(): TestEngine | { lacks: string } {
     const [program = '', ...rest] = [...before, 'podman', ...words];
     return spawnSync(program, rest, { env: { ...process.env, ...environment }, encoding: 'utf8' });
   };
+  const left = (): string[] => podman('ps', '--all', '--quiet').stdout.split('\n').filter(Boolean);
   podman('import', join(folder, 'image.tar'), 'tiny:1');
   const tried = podman('run', '--rm', '--network=none', '--pull=never', 'tiny:1', 'sh', '-c', 'exit 7');
-  if (tried.status === 7) return { kind: 'podman', image: 'tiny:1', before, path: SHELL, environment, remove };
+  if (tried.status === 7) return { kind: 'podman', image: 'tiny:1', before, path: SHELL, environment, left, remove };
   remove();
   return { lacks: `podman makes no container here: ${tried.stderr.trim().split('\n').at(-1)}` };
+}
+
+/** docker's own client, which asks an engine of the test's for a container: what it asked is kept, and refused. Or why it is not there. */
+export async function askedOfDocker(
+  kind: 'docker' | 'gvisor' = 'docker',
+): Promise<(TestEngine & { asked: Record<string, unknown>[] }) | { lacks: string }> {
+  if (spawnSync('docker', ['--version']).status !== 0) return { lacks: 'no client of docker’s here' };
+  const folder = realpathSync(mkdtempSync('/var/tmp/nd7-dockerd-'));
+  const asked: Record<string, unknown>[] = [];
+  const server = createServer((request, response) => {
+    const parts: Buffer[] = [];
+    request.on('data', (part: Buffer) => parts.push(part));
+    request.on('end', () => {
+      const isCreate = request.url?.includes('/containers/create') === true;
+      if (isCreate) asked.push(JSON.parse(Buffer.concat(parts).toString()) as Record<string, unknown>);
+      response.writeHead(isCreate ? 500 : 200, { 'Api-Version': '1.41', 'Content-Type': 'application/json' });
+      response.end(isCreate ? '{"message":"kept, and refused"}' : 'OK');
+    });
+  });
+  await new Promise<void>((done) => server.listen(join(folder, 'socket'), done));
+  const remove = (): void => {
+    server.close();
+    rmSync(folder, { recursive: true, force: true });
+  };
+  const environment = { DOCKER_HOST: `unix://${join(folder, 'socket')}` };
+  return { kind, image: 'tiny:1', before: [], path: '/usr/local/bin', environment, left: () => [], remove, asked };
 }

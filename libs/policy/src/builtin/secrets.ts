@@ -294,6 +294,8 @@ export const DOOR_VARIABLES: readonly string[] = [
   'GIT_ASKPASS',
   'SSH_ASKPASS*',
   'SUDO_ASKPASS',
+  // Another way out than nd7's is closed, and its address may hold a password.
+  '*_PROXY',
   'KITTY_LISTEN_ON',
   'KITTY_PUBLIC_KEY',
   'WEZTERM_UNIX_SOCKET',
