@@ -354,6 +354,7 @@ inChromium('files of the reader’s own', () => {
       ]);
     await desk.page.getByText('photo.png').waitFor();
     await desk.page.getByText('a PNG picture').waitFor();
+    await desk.page.getByText('JSON, but no head with its entries, hash and bytes').waitFor();
   });
 
   it('with a key that is none say so before anything is read', async () => {

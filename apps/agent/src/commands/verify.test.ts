@@ -173,6 +173,24 @@ describe('what is asked for', () => {
     expect(result.report.rests_on).toEqual([expect.stringContaining('the length rests on nothing')]);
   });
 
+  test('a head file of no form counts as none, as the format has it, and a person is told', async () => {
+    const home = homeOf([intact]);
+    const own = join(home, 'sessions', intact.session, 'head.json');
+    const broken = join(throwAwayFolder(), 'head.json');
+    writeFileSync(broken, '{"entries":9}\n');
+    const told = async (options: Partial<VerifyOptions>) => {
+      const io = capturedIo({ home, isJson: true });
+      await verify(io, intact.session, asked(options));
+      expect(io.values[0]).toMatchObject({ verdict: 'intact', entries: 9 });
+      return io.lines.filter((text) => text.includes('is no head file'));
+    };
+    expect(await told({})).toEqual([]);
+    expect(await told({ head: '/dev/null' })).toEqual([]);
+    expect(await told({ head: broken })).toEqual([expect.stringContaining(broken)]);
+    copyFileSync(broken, own);
+    expect(await told({})).toEqual([expect.stringContaining(own)]);
+  });
+
   test('mistakes are one message and exit 2', async () => {
     const file = join(intact.folder, `${intact.name}.jsonl`);
     expect((await refusal(file)).hint).toContain('--session ID');

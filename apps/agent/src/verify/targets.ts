@@ -56,6 +56,8 @@ export function findTargets(io: Io, named: string | undefined, options: TargetOp
 
 function fromHome(io: Io, home: Home, session: string, options: TargetOptions): Target {
   const head = options.head === undefined ? readHead(home, session) : headFile(io, options.head);
+  if (options.head === undefined && head === undefined && statOf(home.headFile(session)) !== undefined)
+    tellOfNoHead(io, home.headFile(session));
   const kept = options.receipts === true ? readReceipts(home, session).map(({ text }) => text) : [];
   return {
     session,
@@ -94,9 +96,16 @@ function fromPath(io: Io, path: string, stat: Stats | undefined, options: Target
   return { session, log, head, receipts: [...kept, ...options.receipt.map((file) => read(io, file))], isLive: false };
 }
 
-/** A head file that was asked for must be there; one that is of no form is no head, as the format has it, and the report says so. */
+/** A head file that was asked for must be there; one that is of no form is no head, as the format has it, and a person is told. */
 function headFile(io: Io, path: string): Head | undefined {
-  return parseHeadFile(read(io, path));
+  const head = parseHeadFile(read(io, path));
+  if (head === undefined && statOf(resolve(io.cwd, path))?.isFile() === true) tellOfNoHead(io, path);
+  return head;
+}
+
+/** Not in the report: its words are fixed, and say what follows from it, that the length rests on nothing. */
+function tellOfNoHead(io: Io, path: string): void {
+  io.err(`nd7: ${safeLine(path)} is no head file (docs/format.md): checked without it, as if none had been given`);
 }
 
 function optionalHead(io: Io, path: string): Head | undefined {

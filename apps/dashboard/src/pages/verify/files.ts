@@ -1,3 +1,4 @@
+import { parseHeadFile } from '@nd7/chain';
 import { isSessionId } from '@nd7/entry';
 
 /** What a reader dropped, sorted by what the files are. */
@@ -45,8 +46,11 @@ export async function sortFiles(dropped: readonly Dropped[]): Promise<Evidence> 
         evidence.log = file;
         if (folder !== undefined && isSessionId(folder)) evidence.session = folder;
       }
-    } else if (/^\s*\{/.test(start) && file.size <= 4096) evidence.head = file;
-    else evidence.refused.push({ name: file.name, saw: looksLike(start, file) });
+    } else if (/^\s*\{/.test(start) && file.size <= 4096) {
+      // One of no form would count as none, and the report would say that none was given.
+      if (parseHeadFile(new Uint8Array(await file.arrayBuffer())) !== undefined) evidence.head = file;
+      else evidence.refused.push({ name: file.name, saw: 'JSON, but no head with its entries, hash and bytes' });
+    } else evidence.refused.push({ name: file.name, saw: looksLike(start, file) });
   }
   if (evidence.log !== undefined && evidence.session === undefined) {
     const proposal = await sessionIn(evidence.log);
