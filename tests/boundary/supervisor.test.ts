@@ -123,6 +123,28 @@ true`);
       expect(start('git', '-C', folder, 'config', 'core.fsmonitor').stdout).toBe('');
   });
 
+  it.each([
+    ['made there', 'cp -r .git node_modules/x; C=node_modules/x/.git/config; rm -f $C; printf "$EVIL" > $C'],
+    ['moved there', 'mv node_modules/e node_modules/x/.git'],
+    ['exchanged with one', 'git init -q node_modules/x; python3 x.py'],
+    ['pointed to', 'echo "gitdir: ../e" > node_modules/x/.git'],
+    [
+      'pointed to, deeper',
+      'mkdir -p node_modules/.git/modules/a; mv node_modules/e node_modules/.git/modules/a/b; echo "gitdir: ../.git/modules/a/b" > node_modules/x/.git',
+    ],
+    ['linked to', 'ln -s ../e node_modules/x/.git'],
+  ])('git outside finds no repository among packages that an index names: %s', (_what, how) => {
+    const said = inside(`EVIL='[core]\\n\\trepositoryformatversion = 0\\n\\tfsmonitor = "touch ${base}/ran; false"\\n'
+echo 'import ctypes; ctypes.CDLL(None).renameat2(-100, b"node_modules/e", -100, b"node_modules/x/.git", 2)' > x.py
+mkdir -p node_modules/x; cp -r .git node_modules/e; printf "$EVIL" > node_modules/e/config
+grep -c ran node_modules/e/config
+${how}; /bin/true
+git update-index --add --cacheinfo 160000,1111111111111111111111111111111111111111,node_modules/x && git ls-files`);
+    expect(said).toBe('1\nnode_modules/x');
+    start('git', 'status');
+    expect(existsSync(join(base, 'ran'))).toBe(false);
+  });
+
   it('what is written, linked or opened by a descriptor is judged by its name', () => {
     const config = readFileSync(join(project, '.git/config'), 'utf8');
     const said = inside(`cat > t.py <<'PY'

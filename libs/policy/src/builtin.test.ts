@@ -140,6 +140,9 @@ describe('the default profile', () => {
     ['node_modules/a/.vscode/x', undefined],
     ['node_modules/a/.npmrc', undefined],
     ['node_modules/.claude/x', undefined],
+    ['node_modules/a/.git/hooks/x', 'refuse'],
+    ['node_modules/a/.git/config', 'mediate'],
+    ['node_modules/a/.git', 'mediate'],
     ['package.json', undefined],
     ['src/.vscodex', undefined],
   ])('treats %s in the project: %s', (path, treatment) => {

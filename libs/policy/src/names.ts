@@ -132,7 +132,8 @@ export function compileLeaves(parts: Parts, places: Places): ProtectedLeaf[] {
         const leaf: ProtectedLeaf = {
           ...placeOf(name, places, roots, source),
           below,
-          notBelow: part.group === GROUP.base ? [...PACKAGE_FOLDERS] : [],
+          // A `.git` is looked for by git itself, wherever an index says that a repository lies.
+          notBelow: part.group === GROUP.base && name !== '.git' ? [...PACKAGE_FOLDERS] : [],
           exceptPaths: [],
           treatment,
           mediator,
@@ -263,7 +264,8 @@ function leafMatch(
       const end = start + pattern.length;
       if (end > names.length || (!leaf.below && end !== names.length)) continue;
       if (!pattern.every((component, i) => nameMatches(component, folded[start + i] as string))) continue;
-      if (names.slice(base, start).some((name) => leaf.notBelow.includes(name))) continue;
+      const isAmongPackages = names.slice(base, start).some((name) => leaf.notBelow.includes(name));
+      if (isAmongPackages && !(leaf.at === 'git-dir' && folded.slice(0, start).includes('.git'))) continue;
       if (leaf.at === 'git-dir' && !isGitDir(`/${names.slice(0, start).join('/')}`)) continue;
       best = Math.max(best, end);
     }

@@ -147,7 +147,7 @@ export interface ProtectedLeaf {
   pattern: string;
   /** Whether everything below the name is protected with it. */
   below: boolean;
-  /** Below folders of these names it does not hold (`node_modules`). */
+  /** Below folders of these names it does not hold (`node_modules`); with `git-dir` it does in what is, or lies in, a `.git` there. */
   notBelow: string[];
   /** Absolute paths that are let out, with everything below them: the person has named them for writing. */
   exceptPaths: string[];

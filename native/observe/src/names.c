@@ -54,13 +54,22 @@ static bool is_git_dir(const struct names_disk *disk, struct path *path, uint32_
   return disk != NULL && disk->is_git_dir != NULL && disk->is_git_dir(disk->with, path->raw, raw_length(path, count));
 }
 
+static bool has_git_part(struct path *path, uint32_t count) {
+  for (uint32_t i = 0; i < count; i++)
+    if (text_is(folded_part(path, i), ".git")) return true;
+  return false;
+}
+
 /* Whether the first `length` components of a leaf's pattern match from `start` on, below a folder of `base` components. */
 static bool matches_at(const struct names *names, const struct leaf *leaf, const struct names_disk *disk, struct path *path, uint32_t base, uint32_t start,
                        uint32_t length) {
   if (leaf->at == AT_FOLDER && start != base) return false;
   for (uint32_t i = 0; i < length; i++)
     if (!part_matches(text_of(names, leaf->pattern.items[i]), folded_part(path, start + i))) return false;
-  return !has_package_folder(names, leaf->not_below, path, base, start) && (leaf->at != AT_GIT_DIR || is_git_dir(disk, path, start));
+  const bool is_among_packages = has_package_folder(names, leaf->not_below, path, base, start);
+  if (leaf->at != AT_GIT_DIR) return !is_among_packages;
+  /* Among packages a folder with a HEAD is somebody's test data; git goes into a .git there too, where an index of the session's names its folder. */
+  return (!is_among_packages || has_git_part(path, start)) && is_git_dir(disk, path, start);
 }
 
 static uint32_t leaf_depth(const struct names *names, const struct leaf *leaf, const struct names_disk *disk, struct path *path) {
@@ -325,9 +334,7 @@ bool leaves_git(const char *a, size_t a_length, const char *b, size_t b_length) 
   struct path from, to;
   if (!path_split(&from, a, a_length) || !path_split(&to, b, b_length)) return true;
   if (lies_in_modules(NULL, &from) && to.count > 0 && same_parent(&from, &to)) return from.too_long;
-  for (uint32_t i = 0; i < from.count; i++)
-    if (text_is(folded_part(&from, i), ".git")) return true;
-  return from.too_long;
+  return has_git_part(&from, from.count) || from.too_long;
 }
 
 bool names_completes_git_dir(const char *name, size_t length) {

@@ -190,7 +190,7 @@ class Files {
         });
         const regex =
           at === 'git-dir'
-            ? gitDirRegex(notBelow)
+            ? gitDirRegex()
             : leafRegex({ at, notBelow, below: false, patterns: [...new Set(starts)].sort() });
         return at !== 'git-dir' && starts.length === 0
           ? []

@@ -100,6 +100,7 @@ export interface LeafNames {
   /** Anywhere below the folder, in it alone, or in git directories, known by their names. */
   at: 'anywhere' | 'folder' | 'git-dir';
   below: boolean;
+  /** Not so with git directories, which are known by the name `.git` here. */
   notBelow: readonly string[];
 }
 
@@ -108,7 +109,7 @@ const GIT_DIR = '/\\.[gG][iI][tT]';
 /** What follows a folder where a leaf protects names below it. */
 export function leafRegex({ patterns, at, below, notBelow }: LeafNames): string {
   const free = `(/${noneOf(notBelow)})*`;
-  const inside = at === 'folder' ? '' : at === 'anywhere' ? free : `${free}${GIT_DIR}(/${kind}/${noneOf(notBelow)})?`;
+  const inside = at === 'folder' ? '' : at === 'anywhere' ? free : `(/${NAME})*${GIT_DIR}(/${kind}/${NAME})?`;
   return `${inside}(${patterns.map((pattern) => namesRegex(pattern.split('/'))).join('|')})${below ? `(/${LINES})?` : ''}$`;
 }
 
@@ -132,6 +133,6 @@ function namesRegex(components: readonly string[]): string {
 }
 
 /** Git directories below a folder, and the folders of others in them: none is made, moved or put in place of one. */
-export function gitDirRegex(notBelow: readonly string[]): string {
-  return `(/${noneOf(notBelow)})*${GIT_DIR}/${kind}(/[^/]+)?$`;
+export function gitDirRegex(): string {
+  return `(/${NAME})*${GIT_DIR}/${kind}(/[^/]+)?$`;
 }
