@@ -26,7 +26,7 @@ bool is_for_a_start(const char *variable);
 
 /* --- frames.c: what front and host say ----------------------------------------------------------------------- */
 
-#define PROTOCOL 1u
+#define PROTOCOL 2u
 #define FRAME_MAX ((size_t)16 << 20)
 /* A launch may fail where namespaces or notifications are refused, and is tried another way then, and in a weaker tier. */
 #define ATTEMPTS_MAX 6
@@ -34,7 +34,7 @@ bool is_for_a_start(const char *variable);
 #define CHANNELS 4
 
 enum to_host { TO_REQUEST = 1, TO_LAUNCHED, TO_EXITED, TO_PRINTED };
-enum from_host { FROM_REFUSE = 1, FROM_LAUNCH, FROM_SAY, FROM_FLUSH, FROM_SIGNAL, FROM_END };
+enum from_host { FROM_REFUSE = 1, FROM_LAUNCH, FROM_SAY, FROM_FLUSH, FROM_SIGNAL, FROM_END, FROM_PREPARE };
 
 struct frame {
   uint32_t kind;

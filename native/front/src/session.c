@@ -32,6 +32,8 @@ struct front {
   int control, signals;
   int channels[ATTEMPTS_MAX][CHANNELS]; /* the launchers' ends */
   pid_t launcher;                       /* 0: none runs */
+  pid_t prepared;                       /* one that waits for its plan; 0: none does */
+  uint32_t prepared_for;                /* the attempt that it was started for */
   bool has_launched, has_terminal, is_refused;
   unsigned char *bytes;
   size_t length, room;
@@ -124,16 +126,47 @@ static bool take_signals(struct front *front) {
   return front->signals >= 0;
 }
 
-static bool launch(struct front *front, const struct launch_order *order) {
-  if (front->launcher != 0 || front->channels[order->attempt][0] < 0 || !take_signals(front)) return false;
+static pid_t start_launcher(struct front *front, const struct launch_order *order) {
   const pid_t self = getpid();
   const pid_t child = fork();
   if (child == 0) become_launcher(front->channels[order->attempt], order->path, self);
   const int error = errno;
   close_attempt(front, order->attempt);
+  return child > 0 ? child : -error;
+}
+
+/* Starts a launcher while its plan is still made. It knows nothing yet and does nothing, signals are not passed to it, and it ends with this process. */
+static bool prepare(struct front *front, const struct launch_order *order) {
+  if (front->has_launched || front->prepared != 0 || front->channels[order->attempt][0] < 0) return false;
+  /* Where it is ignored nobody would hear how the launcher ended. */
+  signal(SIGCHLD, SIG_DFL);
+  front->prepared = start_launcher(front, order);
+  front->prepared_for = order->attempt;
+  return true;
+}
+
+/* Nothing will be launched. */
+static void drop_prepared(struct front *front) {
+  int status;
+  if (front->prepared <= 0) return;
+  kill(front->prepared, SIGKILL);
+  while (waitpid(front->prepared, &status, 0) < 0 && errno == EINTR) continue;
+  front->prepared = 0;
+}
+
+static void reap(struct front *front);
+
+static bool launch(struct front *front, const struct launch_order *order) {
+  const bool is_prepared = front->prepared != 0 && front->prepared_for == order->attempt;
+  if (front->launcher != 0 || (!is_prepared && front->channels[order->attempt][0] < 0) || !take_signals(front)) return false;
+  const pid_t child = is_prepared ? front->prepared : start_launcher(front, order);
+  if (is_prepared) front->prepared = 0;
   front->has_launched = true;
   if (child > 0) front->launcher = child;
-  return send_number(front->control, TO_LAUNCHED, child > 0 ? (uint32_t)child : (uint32_t)-error);
+  if (!send_number(front->control, TO_LAUNCHED, (uint32_t)child)) return false;
+  /* It may have ended before signals were taken. */
+  if (is_prepared) reap(front);
+  return true;
 }
 
 /* As endAs (apps/agent/src/confine/signals.ts). */
@@ -154,6 +187,7 @@ static _Noreturn void end_as(const struct end_order *order) {
 
 /* The host has gone, or says what it must not: the launcher ends when its pipe closes, and with it everything inside. */
 static _Noreturn void end_without_host(struct front *front, const char *why) {
+  drop_prepared(front);
   close(front->control);
   for (uint32_t i = 0; i < ATTEMPTS_MAX; i++) close_attempt(front, i);
   if (front->launcher > 0) {
@@ -177,6 +211,9 @@ static bool obey(struct front *front, const struct frame *frame) {
       if (front->has_launched) end_without_host(front, "its host refused it after its start");
       front->is_refused = true;
       return false;
+    case FROM_PREPARE:
+      if (!launch_parse(frame, &launch_order) || !prepare(front, &launch_order)) end_without_host(front, "its launcher could not be started");
+      return true;
     case FROM_LAUNCH:
       if (!launch_parse(frame, &launch_order) || !launch(front, &launch_order)) end_without_host(front, "its launcher could not be started");
       return true;
@@ -193,6 +230,7 @@ static bool obey(struct front *front, const struct frame *frame) {
     case FROM_END:
       if (!end_parse(frame, &end_order)) end_without_host(front, "its host spoke of no end");
       if (front->launcher > 0) end_without_host(front, "its host ended before it");
+      drop_prepared(front);
       end_as(&end_order);
     default:
       end_without_host(front, "its host said what this program does not know");
@@ -266,6 +304,7 @@ static enum asked ask_host(const struct place *place, int argc, char **argv) {
     if (polled[0].revents != 0) goes_on = hear(&front);
   }
   if (front.is_refused) asked = REFUSED;
+  drop_prepared(&front);
   close(front.control);
   for (uint32_t i = 0; i < ATTEMPTS_MAX; i++) close_attempt(&front, i);
   free(front.bytes);

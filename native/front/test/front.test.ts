@@ -7,6 +7,7 @@ import {
   existsSync,
   mkdirSync,
   mkdtempSync,
+  readFileSync,
   realpathSync,
   rmSync,
   symlinkSync,
@@ -126,7 +127,7 @@ each('%s', (name) => {
     length.writeUInt32LE(body.length);
     return Buffer.concat([length, body]);
   };
-  const [REFUSE, LAUNCH, SAY, FLUSH, SIGNAL, END] = [1, 2, 3, 4, 5, 6];
+  const [REFUSE, LAUNCH, SAY, FLUSH, SIGNAL, END, PREPARE] = [1, 2, 3, 4, 5, 6, 7];
 
   it('prints what the host says, in its order, and ends as it says', async () => {
     await listen((control) => {
@@ -165,6 +166,12 @@ each('%s', (name) => {
     ['an end by no signal', frame(END, 1, 0)],
     ['an end by a code that is none', frame(END, 0, 256)],
     ['an end in three parts', frame(END, 0, 0, 0)],
+    ['a launcher to prepare by a relative path', frame(PREPARE, 0, 'bin/cat\0')],
+    ['two launchers to prepare', Buffer.concat([frame(PREPARE, 0, '/bin/cat\0'), frame(PREPARE, 1, '/bin/cat\0')])],
+    [
+      'a launcher to prepare after a launch',
+      Buffer.concat([frame(LAUNCH, 0, '/bin/cat\0'), frame(PREPARE, 1, '/bin/cat\0')]),
+    ],
     ['two launches', Buffer.concat([frame(LAUNCH, 0, '/bin/cat\0'), frame(LAUNCH, 1, '/bin/cat\0')])],
     ['a refusal after a launch', Buffer.concat([frame(LAUNCH, 0, '/bin/cat\0'), frame(REFUSE, 'x\0')])],
     ['an end before the launcher’s', Buffer.concat([frame(LAUNCH, 0, '/bin/cat\0'), frame(END, 0, 0)])],
@@ -175,6 +182,43 @@ each('%s', (name) => {
       stdout: '',
       stderr: expect.stringContaining('nd7: the session was ended') as string,
     });
+  });
+
+  it('starts a launcher before its plan is there, and tells of it when it is launched, also where it has ended by then', async () => {
+    const told: Buffer[] = [];
+    await listen((control) => {
+      control.on('data', (bytes: Buffer) => told.push(bytes));
+      control.write(frame(PREPARE, 0, '/bin/false\0'));
+      setTimeout(() => control.write(frame(LAUNCH, 0, '/bin/false\0')), 200);
+      setTimeout(() => control.end(frame(END, 0, 4)), 400);
+    });
+    expect(await nd7(['run', 'true'])).toMatchObject({ code: 4, stderr: '' });
+    const all = Buffer.concat(told);
+    // Launched, with its pid; exited with 1.
+    expect([all.readUInt32LE(4), all.readInt32LE(8) > 1, all.subarray(12).toString('hex')]).toEqual([
+      2,
+      true,
+      '080000000300000000010000',
+    ]);
+  });
+
+  it.each<[string, Buffer, number]>([
+    ['an end', frame(END, 0, 4), 4],
+    ['a refusal', frame(REFUSE, 'no\0'), 0],
+  ])('%s in place of a launch ends the launcher that was prepared', async (_what, last, code) => {
+    const pid = join(base, 'pid');
+    const launcher = join(base, 'launcher');
+    writeFileSync(launcher, `#!/bin/sh\necho $$ > '${pid}'\nexec sleep 60\n`, { mode: 0o755 });
+    await listen((control) => {
+      control.write(frame(PREPARE, 0, `${launcher}\0`));
+      const wait = setInterval(() => {
+        if (!existsSync(pid) || readFileSync(pid, 'utf8') === '') return;
+        clearInterval(wait);
+        control.end(last);
+      }, 10);
+    });
+    expect(await nd7(['run', 'true'])).toMatchObject({ code, stderr: '' });
+    expect(existsSync(`/proc/${readFileSync(pid, 'utf8').trim()}`)).toBe(false);
   });
 
   it('tells how the launcher ended, and what it could not start', async () => {

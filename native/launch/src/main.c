@@ -32,6 +32,12 @@ static void read_all(int fd, unsigned char *to, size_t length) {
 
 static unsigned char *read_plan(int fd, size_t *length) {
   unsigned char header[PLAN_HEADER];
+  /* A front starts a launcher before it has a plan, and may find that there is none to be had: it says that itself. */
+  if (report_fd >= 0) {
+    ssize_t n;
+    while ((n = recv(fd, header, 1, MSG_PEEK)) < 0 && errno == EINTR) continue;
+    if (n == 0) _exit(125);
+  }
   read_all(fd, header, sizeof header);
   *length = plan_size(header);
   if (*length == 0) refuse_plan("it is no plan of this version");

@@ -1,5 +1,5 @@
 import fc from 'fast-check';
-import { end, flush, FrameError, FrameReader, launch, refuse, say, signal, type FromFront } from './frames.js';
+import { end, flush, FrameError, FrameReader, launch, prepare, refuse, say, signal, type FromFront } from './frames.js';
 
 const u32 = (...values: number[]): Buffer => {
   const bytes = Buffer.alloc(4 * values.length);
@@ -112,12 +112,20 @@ describe('frames of a front', () => {
 
 it('frames of a host are as the protocol has them', () => {
   expect(
-    [refuse('no'), launch(2, '/l'), say('ü'), flush(), signal(9), end({ code: 3 }), end({ signal: 15 })].map((bytes) =>
-      bytes.toString('hex'),
-    ),
+    [
+      refuse('no'),
+      launch(2, '/l'),
+      prepare(0, '/l'),
+      say('ü'),
+      flush(),
+      signal(9),
+      end({ code: 3 }),
+      end({ signal: 15 }),
+    ].map((bytes) => bytes.toString('hex')),
   ).toEqual([
     '07000000010000006e6f00',
     '0b00000002000000020000002f6c00',
+    '0b00000007000000000000002f6c00',
     '0600000003000000c3bc',
     '0400000004000000',
     '080000000500000009000000',

@@ -1,10 +1,11 @@
 // What the front on PATH and a session host say to each other: docs/protocol/session-host.md, native/front/src/frames.c.
 
-/** Both ends have to speak the same. */
-export const PROTOCOL = 1;
+/** Both ends have to speak the same, or the host what it spoke before: a front of protocol 1 knows no `prepare`. */
+export const PROTOCOL = 2;
+export const OLDEST_PROTOCOL = 1;
 const MAX = 16 << 20;
 const TO_HOST = { request: 1, launched: 2, exited: 3, printed: 4 } as const;
-const FROM_HOST = { refuse: 1, launch: 2, say: 3, flush: 4, signal: 5, end: 6 } as const;
+const FROM_HOST = { refuse: 1, launch: 2, say: 3, flush: 4, signal: 5, end: 6, prepare: 7 } as const;
 
 /** A command line as it was typed, with where and by whom. */
 export interface FrontRequest {
@@ -112,6 +113,11 @@ export function refuse(why: string): Buffer {
 /** The front is to start this launcher upon the channels of one attempt. */
 export function launch(attempt: number, path: string): Buffer {
   return frame(FROM_HOST.launch, numbers(attempt), Buffer.from(`${path}\0`));
+}
+
+/** The front is to start this launcher upon those channels by now; its plan is still to come. `launch` takes it, or nobody. */
+export function prepare(attempt: number, path: string): Buffer {
+  return frame(FROM_HOST.prepare, numbers(attempt), Buffer.from(`${path}\0`));
 }
 
 /** Text for the person, on the standard error of the front. */

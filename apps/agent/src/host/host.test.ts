@@ -231,6 +231,47 @@ it('a launcher that is killed ends its session as it does without a host', async
 const parentOf = (pid: number): number =>
   Number(/^PPid:\t(\d+)$/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1]);
 
+it('a launcher that waits for a plan which does not come ends without a word', () => {
+  expect(run(['--', 'true']).status).toBe(0);
+  writeFileSync(join(home, 'policy.jsonc'), '{ "nd7": 1, "nope": [] }', { mode: 0o600 });
+  const { status, stdout, stderr } = run(['--', 'true']);
+  expect([status, stdout, /nope/.test(stderr), stderr.includes('nd7-launch')]).toEqual([2, '', true, false]);
+  rmSync(join(home, 'policy.jsonc'));
+  expect(run(['--', 'sh', '-c', 'exit 3'])).toEqual({ status: 3, signal: null, stdout: '', stderr: '' });
+  expect(hosts()).toHaveLength(1);
+});
+
+it('a front that is ended at any moment takes its launcher with it, and its host serves the next', async () => {
+  expect(run(['--', 'true']).status).toBe(0);
+  const launchersOf = (front: number | undefined): number[] =>
+    pids((pid) => words(pid)[0]?.endsWith('/nd7-launch') === true && parentOf(pid) === front);
+  let seen = 0;
+  for (const after of [0, 1, 2, 3, 4, 5, 6, 8, 10, 12, 15, 20]) {
+    const child = spawn(front, ['run', '--', 'sleep', '60'], { cwd: project, env: environment(), stdio: 'ignore' });
+    const ended = once(child, 'exit');
+    await new Promise((done) => setTimeout(done, after));
+    const launchers = launchersOf(child.pid);
+    seen += launchers.length;
+    child.kill('SIGTERM');
+    // Itself, its program, or a launcher that had not begun to pass signals on.
+    expect([
+      [null, 'SIGTERM'],
+      [1, null],
+    ]).toContainEqual(await ended);
+    await until(() => launchers.every((pid) => !existsSync(`/proc/${pid}`)), 'the end of the launcher');
+    await until(() => existsSync(join(home, 'run/host')), 'the host’s socket');
+  }
+  expect(seen).toBeGreaterThan(0);
+  expect(run(['--', 'sh', '-c', 'exit 3'])).toEqual({ status: 3, signal: null, stdout: '', stderr: '' });
+}, 120_000);
+
+const hasPerl = spawnSync('perl', ['-e', '0']).status === 0; // no shell lets a program ignore that
+(hasPerl ? it : it.skip)('a front that was started to ignore the end of children hears of its program’s', () => {
+  expect(run(['--', 'true']).status).toBe(0);
+  const by = ['perl', '-e', '$SIG{CHLD} = "IGNORE"; exec @ARGV'];
+  expect(run(['--', 'sh', '-c', 'exit 3'], { by }).status).toBe(3);
+});
+
 it('signals that processes send reach the program, and its end by one is the front’s', async () => {
   const script = 'trap "echo got; exit 12" USR1; echo up; while :; do sleep 0.05; done';
   const child = spawn(front, ['run', '--', 'sh', '-c', script], { cwd: project, env: environment() });

@@ -1,13 +1,13 @@
-import { closeSync, statSync } from 'node:fs';
+import { closeSync, existsSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { Home } from '@nd7/journal';
-import { makeFolders, receiveDescriptors } from '@nd7/kernel';
+import { makeFolders, nativePath, receiveDescriptors } from '@nd7/kernel';
 import type { ExitCode } from '../cli/io.js';
 import { endDeadSessions } from '../recorder/doors.js';
 import { Chores } from './chores.js';
 import { runCommand } from './command.js';
-import { FrameError, FrameReader, PROTOCOL, refuse, type FrontRequest } from './frames.js';
+import { FrameError, FrameReader, OLDEST_PROTOCOL, PROTOCOL, refuse, type FrontRequest } from './frames.js';
 import type { Channels } from './launcher.js';
 import { Place, type Guest } from './place.js';
 import { Seat, type Host } from './seat.js';
@@ -117,6 +117,8 @@ async function serve({ passing, control }: Guest, own: NodeJS.ProcessEnv, host: 
     if (whyNot !== undefined) throw new FrameError(whyNot);
     const sitting = new Seat(control, request, channelsFrom(passing), host);
     seat = sitting;
+    const launcher = nativePath('nd7-launch');
+    if (existsSync(launcher)) sitting.prepare(launcher);
     const exit = await asAsked(request, own, () => runCommand(sitting, request.argv));
     await sitting.leave(exit);
   } catch (error) {
@@ -129,7 +131,7 @@ async function serve({ passing, control }: Guest, own: NodeJS.ProcessEnv, host: 
 }
 
 function whyNotServe({ protocol, environment }: FrontRequest, own: NodeJS.ProcessEnv): string | undefined {
-  if (protocol !== PROTOCOL) return `its protocol is ${protocol}`;
+  if (protocol < OLDEST_PROTOCOL || protocol > PROTOCOL) return `its protocol is ${protocol}`;
   const differs = AT_START.find((name) => environment[name] !== own[name]);
   return differs === undefined ? undefined : `${differs} is another`;
 }

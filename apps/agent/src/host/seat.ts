@@ -54,6 +54,11 @@ export class Seat implements RemoteFront {
     return launcher as unknown as ChildProcess;
   };
 
+  /** Has the front start the first launcher while its plan is still made; `start` says that it has one. */
+  prepare(path: string): void {
+    if (this.request.protocol >= 2) this.#send(frames.prepare(this.#attempts, path));
+  }
+
   printed(): Promise<void> {
     if (!this.#hasSaid || this.#isLost) return Promise.resolve();
     this.#hasSaid = false;
