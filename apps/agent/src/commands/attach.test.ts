@@ -2,9 +2,12 @@
 import { spawnSync } from 'node:child_process';
 import { chmodSync, chownSync, existsSync, mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { Command } from 'commander';
 import { allChecks } from '../recorder/checks.js';
 import type { Check } from '../recorder/checks.js';
+import { capturedIo } from '../testing/cli.fixture.js';
 import { BIN, removeThrowAways, throwAway } from '../testing/recorder.fixture.js';
+import { register } from './init.js';
 
 let user: string;
 let home: string;
@@ -49,6 +52,23 @@ describe('nd7 init', () => {
     });
     expect(readFileSync(settings, 'utf8')).toBe(before);
     expect(existsSync(home)).toBe(false);
+  });
+
+  it('shows the change a line each at a terminal, cut to its width, and whole to who reads on', async () => {
+    writeFileSync(settings, before);
+    const shown = async (isTerminal: boolean) => {
+      const io = capturedIo({ home, isTerminal, columns: 72 });
+      const program = new Command();
+      register(program, io);
+      await program.parseAsync(['init', '--dry-run', '--settings', settings], { from: 'user' });
+      return io.lines;
+    };
+    const [cut, whole] = [await shown(true), await shown(false)];
+    const hooks = (lines: string[]) => lines.filter((line) => line.startsWith('+     "'));
+    expect(hooks(cut)).toEqual(hooks(whole).map((line) => `${line.slice(0, 71)}…`));
+    expect(hooks(whole).length).toBeGreaterThan(25);
+    expect(cut.filter((line) => line.includes('shows whole lines'))).toHaveLength(1);
+    expect(whole.join('\n')).not.toContain('shows whole lines');
   });
 
   it('attaches, twice is once, and uninstall gives the bytes back', () => {

@@ -134,14 +134,21 @@ async function noteOthers(io: Io, path: string): Promise<void> {
     );
 }
 
+/** The change, a line each. A hook is longer than a terminal is wide: there lines are cut, so that all of them are seen at once. */
 async function show(io: Io, change: SettingsChange): Promise<void> {
   if (io.isJson) return;
   const { diffLines } = await import('@nd7/hooks');
+  const { fit } = await import('../show/safe.js');
+  let isCut = false;
   io.out(io.paint('bold', change.before === undefined ? `${change.path} (new)` : change.path));
   for (const { mark, text } of diffLines(change.before ?? '', change.after ?? '')) {
-    const line = `${mark} ${visible(text)}`;
+    const whole = `${mark} ${visible(text)}`;
+    const line = io.isTerminal ? fit(whole, io.columns) : whole;
+    isCut ||= line !== whole;
     io.out(mark === '+' ? io.paint('green', line) : mark === '-' ? io.paint('red', line) : io.paint('dim', line));
   }
+  if (isCut)
+    io.out(io.paint('dim', '(cut to the width of the terminal; `nd7 init --dry-run | less` shows whole lines)'));
 }
 
 async function agreed(io: Io, path: string): Promise<boolean> {
