@@ -5,6 +5,7 @@ import { once } from 'node:events';
 import { spawn } from 'node:child_process';
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { createServer, type Socket } from 'node:net';
+import { availableParallelism, loadavg } from 'node:os';
 import { buffer } from 'node:stream/consumers';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { connect as tlsConnect } from 'node:tls';
@@ -157,7 +158,7 @@ async function rawHost(take: (socket: Socket) => void): Promise<void> {
     await over;
   });
 
-  it('interrupts nobody while many tunnels are at work, and is as quick as any other for one', async () => {
+  it('interrupts nobody while many tunnels are at work, and is as quick as any other for one, or on a crowded machine', async () => {
     await rawHost((server) => server.pipe(server).on('error', () => undefined));
     /** Field 41 of /proc/PID/stat: 0 is SCHED_OTHER, 3 SCHED_BATCH. */
     const policyOf = (pid: number): number => {
@@ -165,9 +166,11 @@ async function rawHost(take: (socket: Socket) => void): Promise<void> {
       return Number(stat.slice(stat.lastIndexOf(')') + 2).split(' ')[38]);
     };
     const tunnels = await Promise.all(Array.from({ length: 8 }, () => net.tunnel('git.example.com:22')));
+    const isCrowded = (): boolean => (loadavg()[0] as number) > 2 * availableParallelism();
     const workUntil = async (sockets: Socket[], policy: number): Promise<void> => {
-      while (policyOf(relayPid()) !== policy)
-        await Promise.all(sockets.map((socket) => (socket.write('ping'), once(socket, 'data'))));
+      const began = performance.now();
+      do await Promise.all(sockets.map((socket) => (socket.write('ping'), once(socket, 'data'))));
+      while (performance.now() - began < 50 || policyOf(relayPid()) !== (isCrowded() ? 0 : policy));
     };
     const sockets = tunnels.map(({ socket }) => socket);
     await workUntil(sockets, 3);

@@ -56,6 +56,7 @@ static struct sock_filter filter[] = {
     ALLOW(dup),
     ALLOW(ppoll),
     ALLOW(clock_gettime),
+    ALLOW(sysinfo),
     ALLOW(exit_group),
     ALLOW(restart_syscall),
     /* Itself, and to yield to others or not. */
