@@ -45,3 +45,18 @@ export function errnoOf(error: unknown): string | undefined {
   const code = (error as { code?: unknown } | null)?.code;
   return typeof code === 'string' && /^E[A-Z0-9]+$/.test(code) ? code : undefined;
 }
+
+/** What a failed system call on `path` means to the caller. */
+export function diskError(error: unknown, path: string): unknown {
+  const errno = errnoOf(error);
+  if (errno === undefined || error instanceof JournalError) return error;
+  if (errno === 'ENOSPC' || errno === 'EDQUOT')
+    return new JournalError('no-space', `no space left for ${path} (${errno}): make room on that disk`, {
+      cause: error,
+    });
+  return new JournalError(
+    'io',
+    `${path} could not be written: ${error instanceof Error ? error.message : String(error)}`,
+    { cause: error },
+  );
+}

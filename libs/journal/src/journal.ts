@@ -2,7 +2,7 @@ import { formatHeadFile, type Head } from '@nd7/chain';
 import type { Clock, EntryDraft } from '@nd7/entry';
 import { writeBlobs, type Blob } from './blobs.js';
 import { replaceFile, type Disk } from './disk.js';
-import { errnoOf, JournalError } from './failure.js';
+import { diskError, JournalError } from './failure.js';
 import type { Home } from './home.js';
 import { readHead } from './read.js';
 import type { Appended, Batch, Retired, SessionLog } from './session-log.js';
@@ -382,17 +382,6 @@ export class Journal {
       return new JournalError('stopped', `session ${this.session} is closed`);
     return new JournalError('stopped', `session ${this.session} has stopped: ${why.message}`, { cause: why });
   }
-}
-
-/** What a failed system call on `path` means to the caller. */
-export function diskError(error: unknown, path: string): unknown {
-  const errno = errnoOf(error);
-  if (errno === undefined || error instanceof JournalError) return error;
-  if (errno === 'ENOSPC' || errno === 'EDQUOT')
-    return new JournalError('no-space', `no space left for ${path} (${errno}): make room on that disk`, {
-      cause: error,
-    });
-  return new JournalError('io', `${path} could not be written: ${message(error)}`, { cause: error });
 }
 
 function message(error: unknown): string {
