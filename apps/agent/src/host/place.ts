@@ -60,8 +60,12 @@ export class Place {
     });
     process.umask(old); // the socket's file is made within listen()
     await listening;
-    chmodSync(this.#path, 0o600);
-    this.#inode = statSync(this.#path).ino;
+    try {
+      chmodSync(this.#path, 0o600);
+      this.#inode = statSync(this.#path).ino;
+    } catch {
+      // Taken away by now: who waits for a guest sees that it has gone.
+    }
   }
 
   /** The next front; undefined when none came in the time, when the socket was taken away, and when `mayServe` says why it may have none any more. */

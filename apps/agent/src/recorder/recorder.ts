@@ -1,7 +1,5 @@
-import { existsSync } from 'node:fs';
 import type { Clock, Random } from '@nd7/entry';
-import { adapterFor, NO_OPINION, readHook } from '@nd7/hooks';
-import type { HookReading } from '@nd7/hooks';
+import { adapterFor, NO_OPINION } from '@nd7/hooks';
 import { chainOf } from '@nd7/journal';
 import type { EndReason, Home } from '@nd7/journal';
 import type { Peer } from '@nd7/kernel';
@@ -9,19 +7,15 @@ import type { AwayReason, SessionMark } from '@nd7/ship';
 import type { KeyPair } from '@nd7/signing';
 import type { RecorderConfig } from './config.js';
 import { endDeadSessions, hasDoor } from './doors.js';
-import { environmentOf } from './frames.js';
 import type { Answer, Request } from './frames.js';
 import { markOf } from './heartbeat.js';
-import { configFor, HOOK_INSIDE, insideOf, mayName, speakerInside } from './inside.js';
-import type { Inside, Joined } from './inside.js';
+import { Hooks } from './hooks.js';
+import { HOOK_INSIDE } from './inside.js';
 import { takeMissed } from './missed.js';
 import { openMarks } from './open-marks.js';
-import { clientAlive, isBelow, speaker, unnamedSession } from './peer.js';
-import type { Speaker } from './peer.js';
+import { clientAlive, isBelow, speaker } from './peer.js';
+import type { SessionWriter } from './session.js';
 import { Sessions } from './sessions.js';
-import type { Places, Recorded, SessionWriter } from './session.js';
-import { answerSilencing, answerUnpinned, answerUnrecorded } from './policy.js';
-import { isMoot, silencedBy } from './settings-watch.js';
 import type { LogFailure, ShipHost, ShipLoop } from './ship-loop.js';
 import { Watch } from './watch.js';
 
@@ -32,9 +26,6 @@ const END_OF: Record<LogFailure, EndReason> = {
   'log-behind': 'shortened',
   'log-broken': 'broken',
 };
-
-/** How long the first tool call of a session waits for the receipt that pins the session's first key. */
-const PIN_WAIT_MS = 500;
 
 export interface RecorderOptions {
   home: Home;
@@ -56,6 +47,7 @@ export interface RecorderOptions {
 export class Recorder implements ShipHost {
   private readonly sessions: Sessions;
   private readonly watch: Watch;
+  private readonly hooks: Hooks;
   private shipLoop: ShipLoop | undefined;
   private shipLoading: Promise<unknown> = Promise.resolve();
   private readonly started: number;
@@ -72,6 +64,16 @@ export class Recorder implements ShipHost {
       clock: options.clock,
       home: options.home,
       lookMs: options.lookMs,
+      warn: options.warn,
+    });
+    this.hooks = new Hooks({
+      home: options.home,
+      clock: options.clock,
+      sessions: this.sessions,
+      watch: this.watch,
+      config: options.config,
+      shipping: () => this.shipLoading,
+      shipLoop: () => this.shipLoop,
       warn: options.warn,
     });
   }
@@ -128,9 +130,9 @@ export class Recorder implements ShipHost {
     try {
       switch (request.op) {
         case 'hook':
-          return await this.hook(request, peer);
+          return await this.hooks.hook(request, peer);
         case HOOK_INSIDE:
-          return await this.hookInside(request, peer);
+          return await this.hooks.hookInside(request, peer);
         case 'status':
           return json(this.status());
         case 'ship':
@@ -226,118 +228,6 @@ export class Recorder implements ShipHost {
     return this.sessions.all().find(([, writer]) => writer.id === session)?.[1];
   }
 
-  /** A hook that the front of a confined session hands on. The answer says besides which chain has joined the session by it. */
-  private async hookInside(request: Request, peer: Peer): Promise<Answer> {
-    const from = insideOf(request, peer, this.home);
-    let joined: Joined | undefined;
-    const answer = await this.hook(request, peer, { ...from, joined: (one) => (joined = one) });
-    return json({ answer, ...(joined === undefined ? {} : { joined }) });
-  }
-
-  private async hook(request: Request, peer: Peer, from?: FromInside): Promise<Answer> {
-    const env = environmentOf(request);
-    const agent = request.meta.get('agent') ?? '';
-    const reading = readHook(request.payload, { agent, env, ...optional('took', request.meta.get('took')) });
-    const { adapter } = reading;
-    const named = (name: string | undefined): string | undefined => (name === undefined ? undefined : env[name]);
-    const claimed = named(adapter.env.pid);
-    const who = from === undefined ? speaker(peer.pid, peer.uid, claimed) : speakerInside(from, peer.uid, claimed);
-    const places = { project: named(adapter.env.project), userSettings: named(adapter.env.userSettings) };
-    const outcome = await this.record(reading, who, places, from);
-    const config = configFor(this.options.config(), from);
-    if (!outcome.ok) {
-      this.options.warn(`not recorded (${reading.kind}): ${outcome.error.message}`);
-      return answerUnrecorded(reading, config, outcome.error);
-    }
-    const writer = this.sessions.get(outcome.asked);
-    if (reading.kind === 'session.end' && writer !== undefined) void this.end(writer, reading);
-    if (reading.facts.event === 'ConfigChange' && writer !== undefined)
-      return this.configChange(reading, writer, config);
-    return reading.kind === 'tool.before' ? this.awaitPin(reading, outcome) : NO_OPINION;
-  }
-
-  /** Records under the payload's session; an id that may not become a folder goes to the session of unnamed payloads. */
-  private async record(
-    reading: HookReading,
-    who: Speaker,
-    places: Places,
-    from: FromInside | undefined,
-  ): Promise<Recorded & { asked: string }> {
-    const unnamed = unnamedSession(reading.adapter.agent, who.client);
-    let asked = reading.session ?? unnamed;
-    const fallBack = (): void => {
-      Object.assign(reading.marks, { session_claimed: asked, session_from: 'recorder' });
-      asked = unnamed;
-    };
-    const open = this.sessions.get(asked);
-    if (from !== undefined && !mayName(asked, from, open?.ended === false ? open.client : undefined)) fallBack();
-    const start = {
-      agent: reading.adapter.agent,
-      ...optional('cwd', reading.facts.cwd),
-      ...optional('project', places.project),
-    };
-    for (let attempt = 0; ; attempt++) {
-      try {
-        const writer = await this.sessions.writer(asked, reading.adapter.agent, start);
-        writer.meet(reading, who, places, from);
-        if (from !== undefined) await writer.join(from);
-        this.watch.mark(asked, writer);
-        this.watch.wake();
-        const outcome = await writer.record(reading, who);
-        if (!writer.broken) return { ...outcome, asked };
-        // Somebody cut the log, or the disk failed: this writer has stopped. Opening again recovers what is there.
-        const code = (outcome.ok ? undefined : (outcome.error as { code?: string }).code) ?? '';
-        this.sessions.drop(asked, writer);
-        await writer.journal.close().catch(() => undefined);
-        if (outcome.ok || attempt > 0 || code === 'io') return { ...outcome, asked };
-        this.sessions.losses(asked).withdraw(reading.kind);
-      } catch (error) {
-        const code = (error as { code?: string }).code;
-        if ((code === 'session-case' || code === 'session-id') && asked !== unnamed) {
-          fallBack();
-          continue;
-        }
-        this.sessions.losses(asked).add(code ?? 'error', this.options.clock.now(), reading.kind);
-        return { ok: false, error: error instanceof Error ? error : new Error(String(error)), asked };
-      }
-    }
-  }
-
-  private async end(writer: SessionWriter, reading: HookReading): Promise<void> {
-    try {
-      await this.watch.listenForSilence(writer, true);
-      await writer.note('session.end', { reason: 'client ended', ...optional('client_reason', reading.facts.reason) });
-      await writer.seal();
-      this.sessions.markEnded(writer);
-    } catch (error) {
-      this.options.warn(`ending ${writer.id}: ${message(error)}`);
-    }
-  }
-
-  /** A settings change that would silence the recorder is refused where recording is required, and an alarm either way. */
-  private async configChange(reading: HookReading, writer: SessionWriter, config: RecorderConfig): Promise<Answer> {
-    const file = reading.facts.filePath;
-    const silencing = file === undefined ? undefined : silencedBy(file, this.home);
-    if (silencing === undefined || isMoot(silencing, writer)) return NO_OPINION;
-    const { alarm, answer } = answerSilencing(reading, config, silencing);
-    this.watch.told(writer, silencing);
-    await writer.note('alarm', alarm).catch((error: unknown) => this.options.warn(message(error)));
-    return answer;
-  }
-
-  /** The first tool call waits a moment for the receipt that pins the session's key; where the policy wants one, so does every other until it is there. */
-  private async awaitPin(reading: HookReading, recorded: { session: string; firstTool: boolean }): Promise<Answer> {
-    const isRequired = this.options.config().pin === 'required';
-    if (!isRequired && !recorded.firstTool) return NO_OPINION;
-    const began = performance.now();
-    await within(this.shipLoading, PIN_WAIT_MS);
-    const left = Math.max(0, PIN_WAIT_MS - (performance.now() - began));
-    const pinned = await this.shipLoop?.pinned(recorded.session, left);
-    return pinned === true || !isRequired
-      ? NO_OPINION
-      : answerUnpinned(reading, existsSync(this.options.home.vaultFile));
-  }
-
   private async flush(request: Request): Promise<Answer> {
     if (this.shipLoop === undefined)
       return { exit: 1, stdout: json({ error: 'not-enrolled' }).stdout, stderr: 'nd7: this machine is not enrolled' };
@@ -395,22 +285,8 @@ export class Recorder implements ShipHost {
   }
 }
 
-/** A hook from inside, and who is told when a chain has joined its session. */
-type FromInside = Inside & { joined(one: Joined): void };
-
 function json(value: unknown): Answer {
   return { exit: 0, stdout: `${JSON.stringify(value)}\n`, stderr: '' };
-}
-
-function optional<K extends string>(key: K, value: string | undefined): Partial<Record<K, string>> {
-  return value === undefined ? {} : ({ [key]: value } as Partial<Record<K, string>>);
-}
-
-/** Resolves when the work is done, or after so many milliseconds. */
-async function within(work: Promise<unknown>, ms: number): Promise<void> {
-  let timer: NodeJS.Timeout | undefined;
-  await Promise.race([work, new Promise((resolve) => (timer = setTimeout(resolve, ms)))]);
-  clearTimeout(timer);
 }
 
 function message(error: unknown): string {
