@@ -61,6 +61,20 @@ inChromium('the sessions list', () => {
     expect(await desk.page.getByRole('row').count()).toBe(2);
   });
 
+  it('never counts a fork as verified, though what this browser was given checks out', async () => {
+    await desk.open(desk.world.forked);
+    await desk.heading.filter({ hasText: 'The machine signed a second history of this session' }).waitFor();
+    await desk.page.getByRole('navigation').getByRole('link', { name: 'Sessions' }).click();
+    await desk.page.getByRole('checkbox', { name: 'forked' }).check();
+    await desk.page.getByRole('row', { name: /9edcf7d4/ }).waitFor();
+    await desk.page.getByRole('checkbox', { name: 'failed' }).check();
+    await desk.page.waitForURL('**/sessions?*checked=failed*');
+    await desk.page.getByRole('row', { name: /9edcf7d4/ }).waitFor();
+    await desk.page.getByRole('checkbox', { name: 'verified here' }).check();
+    await desk.page.waitForURL('**/sessions?*checked=verified*');
+    await desk.page.getByText('No session matches').waitFor();
+  });
+
   it('keeps its rows when the vault stops answering', async () => {
     await desk.page.getByRole('row', { name: /7962b8a7/ }).waitFor();
     desk.vault.bend.failing = { '/v1/sessions': 'busy' };

@@ -76,7 +76,7 @@ export function Facets(props: {
               key={value}
               checked={search.checked === value}
               onChange={pick('checked', value)}
-              count={rows?.filter((row) => checkedOf(runOf(row)) === value).length}
+              count={rows?.filter((row) => checkedOf(row, runOf(row)) === value).length}
             >
               {value === 'verified' && 'verified here'}
               {value === 'failed' && <Verdict shape="bad">failed</Verdict>}

@@ -209,7 +209,7 @@ function NewRows(props: { query: ReturnType<typeof vaultQuery>; loaded: readonly
 }
 
 function matches(row: SessionRow, search: SessionsSearch): boolean {
-  if (search.checked !== undefined && checkedOf(runOf(row)) !== search.checked) return false;
+  if (search.checked !== undefined && checkedOf(row, runOf(row)) !== search.checked) return false;
   if (search.state !== undefined && row.state !== search.state) return false;
   if (search.machine !== undefined && row.machine !== search.machine) return false;
   if (search.agent !== undefined && row.agent !== search.agent) return false;

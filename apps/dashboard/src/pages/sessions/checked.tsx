@@ -6,8 +6,9 @@ import { Proven } from '../../ui/Proof.js';
 
 export type Checked = 'verified' | 'failed' | 'unchecked';
 
-/** What this browser found of a session in this visit, as the filter names it. */
-export function checkedOf(run: Run | undefined): Checked {
+/** What the badge of a session says, as the filter names it: what this browser found in this visit. A fork is bad whatever else checks out. */
+export function checkedOf(row: SessionRow, run: Run | undefined): Checked {
+  if (row.state === 'forked') return 'failed';
   const report = run?.result?.report;
   if (report === undefined) return 'unchecked';
   if (report.verdict === 'broken' || report.authenticity.state === 'bad') return 'failed';
