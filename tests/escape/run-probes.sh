@@ -6,6 +6,7 @@
 # Prints the final lines; a write that the sandbox swallowed becomes "DENIED name (no effect outside)".
 # {WS} {HOME} in the command are replaced.  Needs root (to build the machine).  Own files only; nothing of the host is written.
 # NP_SHOW=DIR NP_NODE=FILE: a checkout and a node binary that the sandbox is made of; they are seen as /opt/nd7 and /opt/node.
+# NP_PEERS=DIR besides: programs of other sandboxes, seen as /opt/peers. NP_EXTRA=DIR: copied into the home first.
 here=$(cd "$(dirname "$0")" && pwd); verbose=; uid=1000
 while :; do case $1 in -v) verbose=1; shift;; -u) uid=$2; shift 2;; *) break;; esac; done
 name=$1; shift
@@ -16,7 +17,8 @@ if [ -z "$NP_INNER" ]; then
 fi
 ip link set lo up; sysctl -qw net.ipv4.ip_unprivileged_port_start=0 2>/dev/null
 if [ -n "$NP_SHOW" ]; then # the checkout may lie where a tmpfs comes, or where the user cannot go
-  mount -t tmpfs -o mode=755 tmpfs /opt; mkdir /opt/nd7; mount --rbind "$NP_SHOW" /opt/nd7; touch /opt/node; mount --bind "$NP_NODE" /opt/node; here=/opt/nd7/tests/escape
+  mount -t tmpfs -o mode=755 tmpfs /opt; mkdir /opt/nd7; mount --rbind "$NP_SHOW" /opt/nd7; touch /opt/node; mount --bind "$NP_NODE" /opt/node
+  [ -n "$NP_PEERS" ] && mkdir /opt/peers && mount --rbind "$NP_PEERS" /opt/peers; here=/opt/nd7/tests/escape
 fi
 mount -t tmpfs -o mode=755 tmpfs /home; cp "$NP" /home/np0; mount -t tmpfs -o mode=1777 tmpfs /tmp; mount -t tmpfs -o mode=1777 tmpfs /dev/shm; mount -t tmpfs -o mode=1777 tmpfs /var/tmp
 H=/home/dev WS=/home/dev/proj R=/home/ctl; mkdir -p $H $R

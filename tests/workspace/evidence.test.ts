@@ -1,4 +1,4 @@
-// docs/evidence.md names what shows each claim: every file and every test name on it must exist, and every kind of test must be named on it.
+// docs/evidence.md names what shows each claim: every file and every test name on it must exist, and every kind of test must be named on it. So in docs/peers.md.
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 
@@ -54,5 +54,24 @@ describe('docs/threat-model.md', () => {
     const all = citedIn(threats);
     expect(all.map(({ file }) => file).filter((file) => !existsSync(join(root, file)))).toEqual([]);
     expect(wrongIn(all)).toEqual([]);
+  });
+});
+
+describe('docs/peers.md', () => {
+  const page = readFileSync(join(root, 'docs/peers.md'), 'utf8');
+  it('names for each report and escape a test that is there, a probe, or says that it was not tried', () => {
+    const all = citedIn(page);
+    expect(all.length).toBeGreaterThan(40);
+    expect(all.map(({ file }) => file).filter((file) => !existsSync(join(root, file)))).toEqual([]);
+    expect(wrongIn(all)).toEqual([]);
+    const probes = readFileSync(join(root, 'tests/escape/inside.sh'), 'utf8');
+    const [, ...tables] = page.split(/^## (?:Reports|Escapes).*$/m);
+    const rows = tables.flatMap((text) => text.split('\n').filter((line) => /^\| (?!report |escape |---)/.test(line)));
+    expect(rows.length).toBe(25 + 21);
+    const named = rows.map((row) => row.split('|').at(-2) ?? '');
+    const bare = named.filter((cell) => !/`(?:apps|libs|tests|native)\/|probes? `|\*\*not/.test(cell));
+    expect(bare).toEqual([]);
+    const said = named.flatMap((cell) => [...cell.matchAll(/`([a-z0-9]+(?:-[a-z0-9]+)+)`/g)].map(([, probe]) => probe));
+    expect(said.filter((probe) => !new RegExp(`^[pw] ${probe} `, 'm').test(probes))).toEqual([]);
   });
 });

@@ -46,6 +46,7 @@ const SANDBOXES = {
   'nd7 T1': nd7('T1'),
   'nd7 T2': nd7('T2'),
   'nd7 T3': nd7('T3'),
+  'nd7 --in bwrap': nd7('bwrap', '--in'),
   bwrap: {
     from: FROM.bwrap,
     version: (path) => said(path, '--version'),
@@ -118,8 +119,8 @@ const SANDBOXES = {
   },
 };
 
-function nd7(tier) {
-  return { words: () => ['/opt/node', '/opt/nd7/apps/agent/bin/nd7.js', 'run', '--tier', tier, '--'] };
+function nd7(boundary, option = '--tier') {
+  return { words: () => ['/opt/node', '/opt/nd7/apps/agent/bin/nd7.js', 'run', option, boundary, '--'] };
 }
 
 function codex(path, profile) {

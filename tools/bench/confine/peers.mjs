@@ -5,7 +5,8 @@ import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync 
 import { join } from 'node:path';
 import { find, root } from './place.mjs';
 
-const cache = process.env.ND7_TEST_CACHE ?? join(root, '.cache/clients');
+/** Where real clients are kept for tests. */
+export const cache = process.env.ND7_TEST_CACHE ?? join(root, '.cache/clients');
 const arch = process.arch === 'arm64' ? 'arm64' : 'x64';
 
 /** A file of a package, or why it is not there. */
@@ -33,6 +34,20 @@ const onPath = (name, or) => {
   return path === undefined ? or() : { path };
 };
 
+const none = (packages) => ({ problem: `not installed (Debian: ${packages})` });
+const SRT = '@anthropic-ai/sandbox-runtime@0.0.83';
+
+/** Where each is, or why it is not there. */
+export const FROM = {
+  bwrap: () => onPath('bwrap', () => none('bubblewrap')),
+  firejail: () => onPath('firejail', () => none('firejail')),
+  codex: () => onPath('codex', () => fetched('@openai/codex@0.171.0', codexIn)),
+  srt: () =>
+    ['bwrap', 'socat', 'rg'].some((name) => find(name) === undefined)
+      ? none('bubblewrap socat ripgrep')
+      : onPath('srt', () => fetched(SRT, (modules) => join(modules, '.bin/srt'))),
+};
+
 /**
  * Contenders by name: words that run `program` with the project writable, the rest read-only, and no network.
  * None of the words is `--`, by which contenders are told apart.
@@ -44,16 +59,13 @@ export function peers({ base, home, project, environment }, program) {
   mkdirSync(cache, { recursive: true });
   // Codex lays helpers into its home, and refuses to in a temporary folder.
   const codexHome = mkdtempSync(join(cache, 'codex-home-'));
-  const none = (name, packages) => ({ problem: `not installed (Debian: ${packages ?? name})` });
-  const srt = '@anthropic-ai/sandbox-runtime@0.0.83';
-  const missing = ['bwrap', 'socat', 'rg'].filter((name) => find(name) === undefined);
   const asked = {
     firejail: {
-      from: onPath('firejail', () => none('firejail')),
+      from: FROM.firejail(),
       words: (path) => [path, '--quiet', '--noprofile', '--net=none', `--read-only=${home}`, program],
     },
     codex: {
-      from: onPath('codex', () => fetched('@openai/codex@0.171.0', codexIn)),
+      from: FROM.codex(),
       words: (path) => [
         '/usr/bin/env',
         `CODEX_HOME=${codexHome}`,
@@ -67,10 +79,7 @@ export function peers({ base, home, project, environment }, program) {
       ],
     },
     srt: {
-      from:
-        missing.length > 0
-          ? none('srt', 'bubblewrap socat ripgrep')
-          : onPath('srt', () => fetched(srt, (modules) => join(modules, '.bin/srt'))),
+      from: FROM.srt(),
       words: (path) => [path, '--settings', settings, program],
     },
   };

@@ -71,7 +71,7 @@ export function buildBare(input: BareInput): BareBuilt {
   const ownFolders = ruleset.privateTmp ? CLOSED : CLOSED.filter((path) => path !== ruleset.tmp && path !== '/var/tmp');
   const closed = isAlone ? ownFolders.filter((path) => path !== MEMORY) : ownFolders;
   for (const path of closed) places.add({ path: resolvePath(path)?.path ?? path, state: 'hidden', exec: false });
-  for (const path of found.gitDirs) places.add({ path, state: 'pinned', exec: true });
+  places.pin(found.gitDirs);
   for (const { path, leaf } of found.leaves) {
     const stat = leaf.treatment === 'record' ? undefined : statSync(path, { throwIfNoEntry: false });
     if (stat?.isFile() === true && stat.nlink > 1) shortfalls.push({ path, what: 'protected, but it has other names' });

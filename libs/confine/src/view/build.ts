@@ -89,7 +89,7 @@ export function buildView(
     // Another name of the same file may lie where it can be written.
     if (stat.isFile() && stat.nlink > 1) shortfalls.push({ path, what: 'protected, but it has other names' });
   }
-  for (const path of found.gitDirs) places.add({ path, state: 'pinned', exec: true });
+  places.pin(found.gitDirs);
   const scratch = ruleset.privateTmp ? [ruleset.tmp, '/var/tmp'] : [];
   for (const path of scratch) places.addScratch(path, places.inherited(path).exec);
   places.addScratch(SHM, false);
@@ -156,6 +156,15 @@ export class Places {
     const isStricter = known === undefined || ORDER.indexOf(place.state) < ORDER.indexOf(known.state);
     const exec = place.exec && (known?.exec ?? true);
     this.#byPath.set(place.path, { ...(isStricter ? place : known), exec });
+  }
+
+  /** Folders that cannot be moved to another name. What a rule opens to be written in what cannot be is a mount of its own already, and stays open. */
+  pin(paths: readonly string[]): void {
+    for (const path of paths) {
+      const isOwn = this.#byPath.get(path)?.state === 'writable';
+      const above = this.inherited(path.slice(0, path.lastIndexOf('/')));
+      if (!isOwn || above.state === 'writable') this.add({ path, state: 'pinned', exec: true });
+    }
   }
 
   /** What is known of the path and of what lies below it is about what it replaces. */
