@@ -145,6 +145,40 @@ git update-index --add --cacheinfo 160000,11111111111111111111111111111111111111
     expect(existsSync(join(base, 'ran'))).toBe(false);
   });
 
+  it.each([
+    ['a folder', 'git config remote.origin.url node_modules/evil'],
+    ['a file URL', 'git config remote.origin.url file://$PWD/node_modules/evil'],
+    ['a link, said for pushes alone', 'ln -s node_modules/evil e.git; git config remote.origin.pushurl ./e.git'],
+    ['a folder that a branch names', 'git config branch.main.pushRemote node_modules/evil'],
+    ['a link that is called like a remote', 'ln -s node_modules/evil e; git config branch.main.remote e'],
+    [
+      'a link that is called like a remote that has gone',
+      'git config remote.e.url a:b; git config branch.main.remote e; git config --unset remote.e.url; ln -s node_modules/evil e',
+    ],
+    [
+      'a file of .git/remotes',
+      'git config --unset remote.origin.url; mkdir .git/remotes; echo URL: node_modules/evil > .git/remotes/origin',
+    ],
+    [
+      'a file of .git/branches',
+      'git config --unset remote.origin.url; mkdir -p .git/branches; echo node_modules/evil > .git/branches/origin',
+    ],
+  ])('a push outside runs no hooks of a repository of the session, by %s', (_what, how) => {
+    start('git', 'remote', 'add', 'origin', join(base, 'nowhere'));
+    for (const [key = '', value = ''] of [
+      ['remote', 'origin'],
+      ['merge', 'refs/heads/main'],
+    ])
+      start('git', 'config', `branch.main.${key}`, value);
+    start('git', '-c', 'user.name=a', '-c', 'user.email=a@b', 'commit', '-q', '--allow-empty', '-m', 'x');
+    const said = inside(`E=node_modules/evil; git init -q --bare $E; mkdir $E/hooks
+printf '#!/bin/sh\\ntouch ${base}/ran\\n' > $E/hooks/update; chmod +x $E/hooks/update; cat $E/hooks/update
+${how}; true`);
+    expect(said).toContain('touch');
+    start('git', '-c', 'push.default=current', 'push');
+    expect(existsSync(join(base, 'ran'))).toBe(false);
+  });
+
   it('what is written, linked or opened by a descriptor is judged by its name', () => {
     const config = readFileSync(join(project, '.git/config'), 'utf8');
     const said = inside(`cat > t.py <<'PY'

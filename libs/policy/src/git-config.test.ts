@@ -3,7 +3,7 @@ import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'no
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import fc from 'fast-check';
-import { compareGitConfig, isPlainUrl, parseGitConfig } from './git-config.js';
+import { compareGitConfig, isPlainUrl, NO_PUSH, parseGitConfig } from './git-config.js';
 
 const bytes = (text: string): Uint8Array => Uint8Array.from(Buffer.from(text, 'utf8'));
 const BASE = `[core]
@@ -52,6 +52,7 @@ describe('what git itself does with a configuration passes', () => {
     expect(compareGitConfig(bytes(before), bytes(BASE))).toEqual({
       changed: ['branch.x.merge', 'branch.x.remote', 'remote.odd.url'],
       refused: [],
+      withoutPush: [],
     });
   });
 
@@ -60,6 +61,7 @@ describe('what git itself does with a configuration passes', () => {
     expect(compareGitConfig(bytes(BASE + hooks), bytes(`${hooks}${BASE}[user]\n\tname = x\n`))).toEqual({
       changed: ['user.name'],
       refused: [],
+      withoutPush: [],
     });
   });
 });
@@ -142,6 +144,7 @@ describe('what would run something, or lead elsewhere, does not', () => {
     expect(compareGitConfig(bytes(`${BASE}[core]\n\thooksPath = .h\n`), bytes(BASE))).toEqual({
       changed: ['core.hookspath'],
       refused: ['core.hookspath'],
+      withoutPush: [],
     });
   });
 
@@ -185,6 +188,44 @@ describe('what would run something, or lead elsewhere, does not', () => {
     // Each key holds its header: a long one times many entries would be gigabytes.
     for (const header of [`[a "${'b'.repeat(2_000)}"]`, `[${'a'.repeat(2_000)}]`])
       expect(parseGitConfig(bytes(`${header}\nc\n`))).toEqual({ fault: 'too-long', line: 1 });
+  });
+});
+
+describe('where a push goes', () => {
+  const outside = (folder: string): boolean => folder.startsWith('/srv/');
+  const change = (before: string, after: string): unknown => {
+    const found = compareGitConfig(bytes(BASE + before), bytes(BASE + after), () => false, outside);
+    return 'fault' in found ? found.fault : [found.refused, found.withoutPush];
+  };
+  const up = (...lines: string[]): string => `[remote "up"]\n${lines.map((line) => `\t${line}\n`).join('')}`;
+  const on = (remote: string): string => `[branch "x"]\n\tremote = ${remote}\n`;
+
+  it.each([
+    ['to another machine', up('url = a:b'), [], []],
+    ['to a folder that no session writes', up('url = /srv/a.git'), [], []],
+    ['to any other folder', up('url = /p/a.git'), [], ['up']],
+    ['to a folder from here', up('url = ../a.git'), [], ['up']],
+    ['to a file URL', up('url = file:///p/a'), [], ['up']],
+    ['to a file URL that is written otherwise', up('url = file://%2fp'), ['remote.up.url'], ['up']],
+    ['to one of two', up('url = a:b', 'url = /p/a'), [], ['up']],
+    ['elsewhere than a fetch', up('url = /p/a', 'pushurl = a:b'), [], []],
+    ['to a folder, said by itself', up('url = a:b', 'pushurl = /p/a'), ['remote.up.pushurl'], []],
+    ['nowhere, as it is held', up('url = /p/a', `pushurl = ${NO_PUSH}`), [], []],
+    ['of a branch to a remote', up('url = a:b') + on('up'), [], []],
+    ['of a branch to what is no remote', on('p'), ['branch.x.remote'], []],
+    ['of a branch to a remote without a place', up('fetch = a') + on('up'), ['branch.x.remote'], []],
+    ['of a branch to itself', on('.'), [], []],
+    ['of a branch to another machine', on('https://a/b'), [], []],
+    ['of a branch to a folder', on('/p/a'), ['branch.x.remote'], []],
+  ])('%s', (_what, lines, refused, held) => {
+    expect(change('', lines)).toEqual([refused, held]);
+  });
+
+  it('a remote does not go from under a branch, whose name for it would be a folder; what a person has said stays', () => {
+    expect(change(up('url = a:b') + on('up'), on('up'))).toEqual([['remote.up.url'], []]);
+    expect(change(up('url = a:b') + on('up'), '')).toEqual([[], []]);
+    expect(change(up('url = /p/a', 'pushurl = a:b'), up('url = /p/a'))).toEqual([[], ['up']]);
+    expect(change(up('url = /p/a'), up('url = /p/a', 'fetch = a'))).toEqual([[], []]);
   });
 });
 

@@ -300,7 +300,28 @@ function hasControl(text: string): boolean {
   return [...text].some((c) => c <= ' ' || c === '\x7f');
 }
 
+/**
+ * The folder that git takes for a repository by such a URL, as it is written; undefined for what lies on another machine. A push runs the hooks of a
+ * repository that lies there.
+ */
+export function folderOf(url: string): string | undefined {
+  const file = /^file:\/\/(.*)$/is.exec(url)?.[1];
+  if (file !== undefined) return percentDecoded(file);
+  if (/^[A-Za-z][A-Za-z0-9+.-]*:\/\//.test(url)) return undefined;
+  const [colon, slash] = [url.indexOf(':'), url.indexOf('/')];
+  return colon >= 0 && (slash < 0 || colon < slash) ? undefined : url;
+}
+
+function percentDecoded(text: string): string {
+  return text.replace(/%([0-9a-f]{2})/gi, (_whole, code: string) => String.fromCharCode(Number.parseInt(code, 16)));
+}
+
+/** A place to push to that is none: no folder lies in a device. */
+export const NO_PUSH = '/dev/null/nd7-no-push-to-a-folder-that-a-session-writes';
+
 export interface ConfigChange {
+  /** Remotes from which may be fetched and to which may not be pushed, by their names: with `NO_PUSH` as `pushurl` the change may pass. */
+  withoutPush: string[];
   /** Keys whose values changed in any way, as `section.subsection.name`, sorted, each once. */
   changed: string[];
   /** Those of them that may not. Empty: the change may pass. */
@@ -310,12 +331,14 @@ export interface ConfigChange {
 /**
  * Compares two git configuration files by what git would read from them. Values of one key are compared as lists, in order: git takes the
  * last of most and all of some. Taking a key out is a change too: that `core.hooksPath` is gone changes what runs. `mayBeWorkTree` says of a
- * value of `core.worktree` whether git may write its files there; where it is left out, nowhere.
+ * value of `core.worktree` whether git may write its files there; where it is left out, nowhere. `mayBePushedTo` says of a folder whether what git runs there at
+ * a push is none of the session's; where it is left out, of none.
  */
 export function compareGitConfig(
   before: Uint8Array,
   after: Uint8Array,
   mayBeWorkTree: (value: string) => boolean = () => false,
+  mayBePushedTo: (folder: string) => boolean = () => false,
 ): ConfigChange | { fault: ConfigFault; line: number } {
   const old = parseGitConfig(before);
   const now = parseGitConfig(after);
@@ -332,7 +355,53 @@ export function compareGitConfig(
   const mayChange = (key: string): boolean =>
     are.get(key)?.every((entry) => isPlain(entry) || isWorkTree(entry)) ??
     (were.get(key) ?? []).every((entry) => mayGo(entry) || isWorkTree(entry));
-  return { changed: changed.map(readable), refused: changed.filter((key) => !mayChange(key)).map(readable) };
+  const pushes = new Pushes(are, changed, mayBePushedTo);
+  const refused = changed.filter((key) => !mayChange(key) || pushes.refuses(key));
+  return { changed: changed.map(readable), refused: refused.map(readable), withoutPush: pushes.held() };
+}
+
+/** Where git would push to by a configuration, as far as what changed says it. */
+class Pushes {
+  constructor(
+    private readonly are: ReadonlyMap<string, readonly ConfigEntry[]>,
+    private readonly changed: readonly string[],
+    private readonly mayBePushedTo: (folder: string) => boolean,
+  ) {}
+
+  /** What a key says now that may not be pushed to; a branch, too, whose remote has gone: git takes the name for a folder then. */
+  refuses(key: string): boolean {
+    if (/^remote\..*\.pushurl$/s.test(key)) return this.#values(key).some((url) => !this.#isFine(url));
+    if (/^branch\..*\.(remote|pushremote)$/s.test(key)) return this.#values(key).some((name) => !this.#isKnown(name));
+    const remote = /^remote\.(.*)\.url$/s.exec(key)?.[1];
+    if (remote === undefined || this.#isKnown(remote)) return false;
+    return [...this.are.values()]
+      .flat()
+      .some(({ section, name, value }) => section === 'branch' && /^(push)?remote$/.test(name) && value === remote);
+  }
+
+  held(): string[] {
+    const names = this.changed.map((key) => /^remote\.(.*)\.(url|pushurl)$/s.exec(key)?.[1]);
+    return [...new Set(names)].filter(
+      (name): name is string =>
+        name !== undefined &&
+        this.#values(`remote.${name}.pushurl`).length === 0 &&
+        this.#values(`remote.${name}.url`).some((url) => !this.#isFine(url)),
+    );
+  }
+
+  #values(key: string): string[] {
+    return (this.are.get(key) ?? []).map(({ value }) => value ?? '');
+  }
+
+  #isKnown(remote: string): boolean {
+    if (remote === '.' || this.#values(`remote.${remote}.url`).length > 0) return true;
+    return folderOf(remote) === undefined;
+  }
+
+  #isFine(url: string): boolean {
+    const folder = folderOf(url);
+    return folder === undefined || url === NO_PUSH || this.mayBePushedTo(folder);
+  }
 }
 
 /** Whether a key may be taken out: as one that is plain, whatever its value is. */

@@ -20,8 +20,16 @@ describe('the work tree of a submodule', () => {
       bytes(`[core]\n\tworktree = ${value}\n\tbare = false\n`),
     ];
     const judge = (path: string): boolean => mayBeWorkTree(CONFIG, path);
-    expect(compareGitConfig(before, after, judge)).toEqual({ changed: ['core.worktree'], refused: [] });
-    expect(compareGitConfig(after, before, judge)).toEqual({ changed: ['core.worktree'], refused: [] });
+    expect(compareGitConfig(before, after, judge)).toEqual({
+      changed: ['core.worktree'],
+      refused: [],
+      withoutPush: [],
+    });
+    expect(compareGitConfig(after, before, judge)).toEqual({
+      changed: ['core.worktree'],
+      refused: [],
+      withoutPush: [],
+    });
     expect(compareGitConfig(before, after)).toMatchObject({ refused: ['core.worktree'] });
   });
 

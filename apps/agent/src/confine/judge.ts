@@ -1,6 +1,6 @@
 // What a session may write into files of which some content runs commands: git's configuration and pointers, the agent's own state.
 import { realpathSync } from 'node:fs';
-import { basename, dirname } from 'node:path';
+import { basename, dirname, isAbsolute, normalize } from 'node:path';
 import {
   compareClaudeState,
   compareGitConfig,
@@ -10,6 +10,7 @@ import {
   looksLikeGitDir,
   mayBeWorkTree,
   mayPoint,
+  NO_PUSH,
   writableRoots,
   type PointerKind,
   type ProtectedLeaf,
@@ -47,7 +48,7 @@ const REFUSED: Judgement = { allow: false, content: undefined, changed: [], held
 export function judgeChange(ruleset: Ruleset, change: Change): Judgement {
   switch (change.leaf?.mediator) {
     case 'git-config':
-      return judgeGitConfig(change);
+      return judgeGitConfig(ruleset, change);
     case 'git-pointer':
       return judgePointer(ruleset, change);
     case 'claude-state':
@@ -57,11 +58,39 @@ export function judgeChange(ruleset: Ruleset, change: Change): Judgement {
   }
 }
 
-function judgeGitConfig({ path, before = NOTHING, after }: Change): Judgement {
-  const compared = compareGitConfig(before, after, (value) => mayBeWorkTree(path, value));
+function judgeGitConfig(ruleset: Ruleset, { path, before = NOTHING, after }: Change): Judgement {
+  const compared = compareGitConfig(
+    before,
+    after,
+    (value) => mayBeWorkTree(path, value),
+    (folder) => liesOutside(folder, writableRoots(ruleset)),
+  );
   if ('fault' in compared) return { ...REFUSED, held: [`line ${compared.line}: ${compared.fault}`] };
-  const { changed, refused } = compared;
-  return { allow: refused.length === 0, content: undefined, changed, held: refused };
+  const { changed, refused, withoutPush } = compared;
+  if (refused.length > 0 || withoutPush.length === 0)
+    return { allow: refused.length === 0, content: undefined, changed, held: refused };
+  // Bytes as they are: the names have passed as plain, and hold neither quotes nor backslashes.
+  const more = withoutPush.map((name) => `[remote "${name}"]\n\tpushurl = ${NO_PUSH}\n`);
+  const content = Buffer.concat([after, Buffer.from(`\n${more.join('')}`, 'latin1')]);
+  return { allow: true, content, changed, held: withoutPush.map((name) => `a push to the folder of ${name}`) };
+}
+
+/** Whether a folder, and the way to it, is none that a session could make or lead elsewhere. What is said from a folder is said from several work trees. */
+function liesOutside(folder: string, roots: readonly string[]): boolean {
+  const path = normalize(folder);
+  if (!isAbsolute(path) || folder.split('/').includes('..')) return false;
+  return path.split('/').every((_part, i, parts) => {
+    const above = parts.slice(0, i + 1).join('/') || '/';
+    return [above, realOr(above)].every((one) => !roots.some((root) => isWithin(one, root)));
+  });
+}
+
+function realOr(path: string): string {
+  try {
+    return realpathSync(path);
+  } catch {
+    return path;
+  }
 }
 
 const POINTERS: Readonly<Record<string, PointerKind>> = {

@@ -2,7 +2,7 @@
 import { mkdirSync, mkdtempSync, realpathSync, rmSync, symlinkSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { compile, leafAt, type Mediator, type Ruleset } from '@nd7/policy';
+import { compile, leafAt, NO_PUSH, type Mediator, type Ruleset } from '@nd7/policy';
 import { judgeChange, type Judgement } from './judge.js';
 import { Mediation, summary, type ObservedEvent } from './mediate.js';
 
@@ -42,7 +42,8 @@ describe('a change of git’s configuration', () => {
   const BASE = '[core]\n\tbare = false\n';
 
   it('passes where it runs nothing, and is refused by its key where it does', () => {
-    expect(change('.git/config', `${BASE}[branch "x"]\n\tremote = origin\n`, BASE)).toMatchObject({
+    const origin = `${BASE}[remote "origin"]\n\turl = https://example.com/x\n`;
+    expect(change('.git/config', `${origin}[branch "x"]\n\tremote = origin\n`, origin)).toMatchObject({
       allow: true,
       changed: ['branch.x.remote'],
     });
@@ -54,6 +55,26 @@ describe('a change of git’s configuration', () => {
     // Taking the file away is a change to nothing.
     expect(change('.git/config', '', BASE).allow).toBe(true);
     expect(change('.git/config', '', `${BASE}[core]\n\thooksPath = .husky\n`).allow).toBe(false);
+  });
+
+  it('is given a place for pushes that is none where one would run hooks of the session', () => {
+    const given = (url: string): string | undefined => {
+      const { allow, content } = change('.git/config', `${BASE}[remote "up"]\n\turl = ${url}\n`, BASE);
+      return allow ? ((content && Buffer.from(content).toString()) ?? '') : undefined;
+    };
+    expect(['https://example.com/x', '/nowhere/a.git', 'file:///nowhere/a'].map(given)).toEqual(['', '', '']);
+    for (const url of [
+      `${project}/a`,
+      `file://${project}/a`,
+      'a',
+      '../../../nowhere',
+      '/nowhere/../tmp/a',
+      `/proc/self/root${project}`,
+    ])
+      expect([url, given(url)]).toEqual([
+        url,
+        `${BASE}[remote "up"]\n\turl = ${url}\n\n[remote "up"]\n\tpushurl = ${NO_PUSH}\n`,
+      ]);
   });
 
   it('says where a submodule’s work tree is, in its own repository', () => {

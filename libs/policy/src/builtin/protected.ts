@@ -64,6 +64,7 @@ export const REFUSED: readonly ProtectedNames[] = [
   { because: 'a debugger runs it when it starts here', names: ['.gdbinit', '.lldbinit'] },
   { because: 'git runs it at the next commit', names: ['.husky', 'git:hooks'] },
   { because: 'git turns it into commands', names: ['git:info/attributes'] },
+  { because: 'git takes the place to push to from there, whose hooks it runs', names: ['git:remotes', 'git:branches'] },
   { because: 'direnv runs it when somebody enters the folder', names: ['.envrc', '.direnv'] },
   {
     because: 'a package manager or build tool runs what it names',
