@@ -30,7 +30,7 @@ const SECRETS = {
 };
 
 there(podman)(
-  `podman: no capability, no new privileges, a call filter, and no network but the way out${why(podman)}`,
+  `[podman] has no capability, no new privileges, a call filter, and no network but the way out${why(podman)}`,
   () => {
     const script = `while read l; do case $l in Cap*|NoNewPrivs*|Seccomp:*) echo $l;; esac; done < /proc/self/status; cat /proc/net/dev`;
     const { stdout } = desk.run(podman as TestEngine, script);
@@ -51,7 +51,7 @@ describe.each([
   });
 });
 
-describe(`podman${why(podman)}`, () => {
+describe(`[podman]${why(podman)}`, () => {
   const test = there(podman);
   const engine = podman as TestEngine;
 
@@ -104,7 +104,7 @@ interface Asked {
   };
 }
 
-describe(`docker’s own client${why(docker)}`, () => {
+describe(`docker’s own client${why(docker)} [docker]`, () => {
   const test = there(docker);
   const asked = async (engine: TestEngine & { asked: object[] }): Promise<Asked> => {
     mkdirSync(join(desk.user, '.docker'));
