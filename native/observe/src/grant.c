@@ -1,5 +1,5 @@
-/* What was granted since the session's start, and by which grant a place may be changed. The front's frames are obeyed one after the other by a thread of their
- * own. The table changes under the lock of all names, alone: a call is done wholly with a grant or wholly without. */
+/* What was granted since the session's start, and by which grant a place may be changed. What is asked for comes one after the other (grant-orders.c). The table
+ * changes under the lock of all names, alone: a call is done wholly with a grant or wholly without. */
 #define _GNU_SOURCE
 #include "grant.h"
 
@@ -8,8 +8,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <pthread.h>
-#include <sched.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -27,12 +25,6 @@ bool grants_any(void) { return atomic_load(&writes) > 0; }
 
 static bool is_at_or_below(const char *path, size_t length, const char *above, size_t above_length) {
   return length >= above_length && memcmp(path, above, above_length) == 0 && (length == above_length || path[above_length] == '/');
-}
-
-static uint32_t parts_of(const char *path) {
-  uint32_t parts = 0;
-  for (; *path != '\0'; path++) parts += *path == '/';
-  return parts;
 }
 
 /* --- places ----------------------------------------------------------------------------------------------------- */
@@ -232,7 +224,7 @@ static bool is_never(const char *path, size_t length) {
   return home_length > 0 && (is_at_or_below(path, length, home, home_length) || is_at_or_below(home, home_length, path, length));
 }
 
-static void grant_free(struct grant *grant) {
+void grant_free(struct grant *grant) {
   bool is_watched = false;
   for (size_t i = 0; i < count; i++) is_watched = is_watched || grants[i].watch == grant->watch;
   if (!is_watched) watch_remove(grant->watch);
@@ -275,7 +267,7 @@ static int hands_for_grants(void) {
 }
 
 /* Shows what lies at the path of a file now, or nothing where nothing of its kind does. */
-static void refresh(uint32_t id) {
+void grant_refresh(uint32_t id) {
   struct grant *grant = with_id(id);
   if (grant == NULL || grant->watch < 0) return;
   struct grant now = {.what = grant->what, .below = grant->below, .length = grant->length, .path = grant->path, .source = -1};
@@ -296,7 +288,7 @@ static void refresh(uint32_t id) {
   if (!is_bare()) (void)grant_show(grant);
 }
 
-static int widen(struct grant *grant) {
+int grant_widen(struct grant *grant) {
   /* Who reads does so by itself there, unless the filter asks about that: nothing would come of it. */
   if (is_bare() && grant->what == GRANT_READ && (observe.plan->flags & PLAN_READS) == 0 && observe.asking < 0) return EOPNOTSUPP;
   if (is_never(grant->path, grant->length)) return EPERM;
@@ -323,11 +315,11 @@ static int widen(struct grant *grant) {
   names_unlock();
   show_others(grant, grant->tree >= 0);
   /* It may be another since it was looked at, and nobody was told. */
-  refresh(grant->id);
+  grant_refresh(grant->id);
   return 0;
 }
 
-static int narrow(uint32_t id) {
+int grant_narrow(uint32_t id) {
   struct grant *found = with_id(id);
   if (found == NULL) return ENOENT;
   struct grant grant = *found;
@@ -348,103 +340,11 @@ static int narrow(uint32_t id) {
   return 0;
 }
 
-/* --- the front's frames ------------------------------------------------------------------------------------------ */
-
-enum wanted { WANTED_WIDEN, WANTED_NARROW, WANTED_REFRESH };
-
-struct order {
-  struct order *next;
-  enum wanted wanted;
-  struct grant grant;
-};
-
-#define ORDERS_MAX 1024u
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static pthread_cond_t ordered = PTHREAD_COND_INITIALIZER;
-static struct order *first, **last = &first;
-static size_t waiting;
-
-/* Holds `lock`. */
-static bool is_waiting(const struct order *order) {
-  const struct order *o = first;
-  while (o != NULL && (o->wanted != order->wanted || o->grant.id != order->grant.id)) o = o->next;
-  return o != NULL;
-}
-
-static bool put(struct order *order) {
-  if (order == NULL) return false;
-  pthread_mutex_lock(&lock);
-  /* Names that change all the time are looked at once more, not once each. */
-  const bool has_room = waiting < ORDERS_MAX && !(order->wanted == WANTED_REFRESH && is_waiting(order));
-  if (has_room) {
-    waiting++;
-    *last = order;
-    last = &order->next;
-    pthread_cond_signal(&ordered);
-  }
-  pthread_mutex_unlock(&lock);
-  return has_room;
-}
-
-bool grants_widen(const struct widening *widening) {
-  struct order *order = calloc(1, sizeof *order);
-  char *path = strdup(widening->path);
-  if (order == NULL || path == NULL) return false;
-  order->grant = (struct grant){.id = widening->id, .what = widening->what, .below = widening->below, .parts = parts_of(path), .length = strlen(path), .path = path, .watch = -1, .source = -1, .tree = -1};
-  return put(order);
-}
-
-bool grants_narrow(uint32_t id) {
-  struct order *order = calloc(1, sizeof *order);
-  if (order != NULL) *order = (struct order){.wanted = WANTED_NARROW, .grant.id = id};
-  return put(order);
-}
-
 void grants_moved(int watch, const char *name) {
   names_lock(false);
   for (size_t i = 0; i < count; i++) {
     const struct grant *g = &grants[i];
-    if (g->watch < 0 || (name != NULL && (g->watch != watch || strcmp(strrchr(g->path, '/') + 1, name) != 0))) continue;
-    struct order *order = calloc(1, sizeof *order);
-    if (order == NULL) continue;
-    *order = (struct order){.wanted = WANTED_REFRESH, .grant.id = g->id};
-    if (!put(order)) free(order);
+    if (g->watch >= 0 && (name == NULL || (g->watch == watch && strcmp(strrchr(g->path, '/') + 1, name) == 0))) order_refresh(g->id);
   }
   names_unlock();
-}
-
-static struct order *get(void) {
-  pthread_mutex_lock(&lock);
-  while (first == NULL) pthread_cond_wait(&ordered, &lock);
-  struct order *order = first;
-  first = order->next;
-  if (first == NULL) last = &first;
-  waiting--;
-  pthread_mutex_unlock(&lock);
-  return order;
-}
-
-static void *work(void *nothing) {
-  (void)nothing;
-  if (unshare(CLONE_FS) != 0 || fchdir(observe.fds) != 0) _exit(125);
-  for (;;) {
-    struct order *order = get();
-    const uint32_t id = order->grant.id;
-    if (order->wanted == WANTED_NARROW) {
-      channel_narrowed(id, narrow(id));
-    } else if (order->wanted == WANTED_REFRESH) {
-      refresh(id);
-    } else {
-      const int error = widen(&order->grant);
-      if (error != 0) grant_free(&order->grant);
-      channel_widened(id, error);
-    }
-    free(order);
-  }
-  return NULL;
-}
-
-void grants_start(void) {
-  pthread_t thread;
-  if (pthread_create(&thread, NULL, work, NULL) != 0) fail("observe", "thread");
 }

@@ -25,6 +25,20 @@ struct grant {
   bool is_masked;            /* the mask lies below it, and is to lie there when the grant has ended */
 };
 
+/* --- grant.c ------------------------------------------------------------------------------------------------------- */
+
+/* From now on it holds, and is the table's. 0 or an errno: then it is the caller's still. */
+int grant_widen(struct grant *grant);
+int grant_narrow(uint32_t id);
+/* Shows what lies at the path of a file now, or nothing where nothing of its kind does. */
+void grant_refresh(uint32_t id);
+void grant_free(struct grant *grant);
+
+/* --- grant-orders.c ------------------------------------------------------------------------------------------------ */
+
+/* Has a grant refreshed; any thread may ask. */
+void order_refresh(uint32_t id);
+
 /* --- grant.c; called by the thread that watches --------------------------------------------------------------------- */
 
 /* A name in a watched folder is another thing now, or has gone; NULL: any of them. */
