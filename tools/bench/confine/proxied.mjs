@@ -1,7 +1,8 @@
 // What the proxy costs: the same requests to an HTTPS server on loopback, directly and through it, in turns. Client, proxy, relay and server are processes of their own, as they
 // are in a session; they share this machine's processors, which a client on a network does not.
 // Rows: eight kept connections are what npm, pip and an agent's client of its API have; a connection each is curl in a loop, or a client without a pool; one by one has nothing that
-// runs beside it, so that each wait is seen whole; a body is a download. Times are of the clock and need a quiet machine. `processor` is what all processes together
+// runs beside it, so that each wait is seen whole: kept alive it is a client that asks when it was answered, by a connection each a loop of scripts; the server is
+// no way off, so that what the proxy adds is seen at its largest. A body is a download. Times are of the clock and need a quiet machine. `processor` is what all processes together
 // took (user and system), through the proxy and directly: it is there whatever else runs, and says what the clock would where the processors are all busy.
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -41,6 +42,7 @@ export async function measureProxy(place, scale) {
   const tasks = [
     { name: '1,000 requests, kept alive, 8 at once', ...small, atOnce: 8, keepAlive: true, rounds: 3 },
     { name: '1,000 requests, a connection each, 8 at once', ...small, atOnce: 8, keepAlive: false, rounds: 3 },
+    { name: '1,000 requests, kept alive, one by one', ...small, atOnce: 1, keepAlive: true, rounds: 3 },
     {
       name: '200 requests, a connection each, one by one',
       ...small,
