@@ -30,8 +30,8 @@ export class Place {
   #running = new Set();
   isOver = false;
 
-  constructor() {
-    this.base = realpathSync(mkdtempSync(join(tmpdir(), 'nd7-bench-confine-')));
+  constructor(folder = tmpdir()) {
+    this.base = realpathSync(mkdtempSync(join(folder, 'nd7-bench-confine-')));
     chmodSync(this.base, 0o755);
     this.home = join(this.base, 'home');
     this.nd7Home = join(this.home, '.nd7');

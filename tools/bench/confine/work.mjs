@@ -1,10 +1,14 @@
 // What work costs inside: git, npm and make in one session of `nd7 run`, in turns with the same commands outside, in the same folders.
 import { createHash } from 'node:crypto';
 import { copyFileSync, existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { loadavg } from 'node:os';
 import { join } from 'node:path';
 import { verdict } from '../judge/verdict.mjs';
 import { find, median, nd7, root } from './place.mjs';
 
+/** What holds a session; the last asks about every open that reads. */
+export const TIERS = ['T1', 'T2', 'T3', 'T2-strict'];
+/** Promised of the first alone. */
 const MOST = 1.1;
 const FILES = 2000;
 const PACKAGES = 40;
@@ -111,7 +115,27 @@ async function countCalls(place, cwd, before, command) {
     .filter((line) => /^\d+ +[a-z]/.test(line) && !opensToRead.test(line)).length;
 }
 
-export async function measureWork(place, scale) {
+/** A session of a tier, in which the worker waits. */
+async function inside(place, tier, node) {
+  const [name] = tier.split('-');
+  const home = join(place.base, 'strict');
+  let env = place.environment;
+  if (tier === 'T2-strict') {
+    const policy = JSON.parse(readFileSync(join(place.nd7Home, 'policy.jsonc'), 'utf8'));
+    mkdirSync(home, { mode: 0o700 });
+    writeFileSync(join(home, 'policy.jsonc'), JSON.stringify({ ...policy, patterns: 'strict' }), { mode: 0o600 });
+    env = { ...env, ND7_HOME: home };
+  }
+  const args = ['run', '--tier', name, '--'];
+  // Where patterns are strict a mask holds in the project, and elsewhere in this tier it does not: so it is known what is measured.
+  const script = ['-c', 'cat .env >/dev/null 2>&1 && echo read || echo masked'];
+  const said = (await place.run(nd7, [...args, 'sh', ...script], { env })).trim();
+  const wanted = tier === 'T2' || tier === 'T3' ? 'read' : 'masked';
+  if (said !== wanted) throw new Error(`${tier}: a masked name can be ${said}, and not ${wanted}`);
+  return place.converse(nd7, [...args, ...node], { env });
+}
+
+export async function measureWork(place, scale, tiers = ['T1']) {
   copyFileSync(join(import.meta.dirname, 'worker.mjs'), join(place.project, 'worker.mjs'));
   const [repo, npm, c] = [await repository(place), await npmProject(place), cProject(place)];
   const npmCi = ['npm', 'ci', '--offline', '--no-audit', '--no-fund', '--ignore-scripts', '--cache', '../npm-cache'];
@@ -124,20 +148,26 @@ export async function measureWork(place, scale) {
       rounds: 4,
     },
     { name: `npm ci, ${PACKAGES * FILES_OF_A_PACKAGE} files of tarballs`, ...npm, command: npmCi, rounds: 4 },
+    {
+      name: 'grep -r',
+      ...repo,
+      command: ['sh', '-c', 'grep -r nothing-has-this-word-in-it . >/dev/null; true'],
+      rounds: 8,
+    },
     { name: `make -j2, ${UNITS} units`, ...c, before: ['make', 'clean'], command: ['make', '-j2'], rounds: 4 },
   ];
   const node = [process.execPath, join(place.project, 'worker.mjs')];
-  const sides = {
-    outside: place.converse(node[0], node.slice(1)),
-    inside: place.converse(nd7, ['run', '--', ...node]),
-  };
+  writeFileSync(join(place.project, '.env'), 'KEY=value\n');
+  const sides = { outside: place.converse(node[0], node.slice(1)) };
+  for (const tier of tiers) sides[tier] = await inside(place, tier, node);
+  const load = loadavg()[0];
   const rows = [];
   for (const { name, skipped, cwd, before, command, rounds } of work) {
     if (skipped !== undefined) {
       console.log(`${name}: skipped: ${skipped}`);
       continue;
     }
-    const took = { outside: [], inside: [] };
+    const took = Object.fromEntries(Object.keys(sides).map((side) => [side, []]));
     for (let round = -1; round < Math.max(2, Math.round(rounds * scale)); round++)
       for (const [side, { ask }] of Object.entries(sides)) {
         const { ms, failed } = await ask({ cwd, before, command });
@@ -148,15 +178,19 @@ export async function measureWork(place, scale) {
   }
   for (const { end } of Object.values(sides)) await end();
   if (find('strace') === undefined) console.log('strace: not installed, so that calls are not counted');
+  console.log(`load ${load.toFixed(1)} before, ${loadavg()[0].toFixed(1)} after`);
   console.log(
-    '| work | outside p50 ms | inside p50 ms | inside / outside | at most 1.10 | calls answered | a second |\n|---|---:|---:|---:|---|---:|---:|',
+    '| work | tier | outside p50 ms | inside p50 ms | inside / outside | of the least | at most 1.10 | calls answered in T1 | a second |\n|---|---|---:|---:|---:|---:|---|---:|---:|',
   );
-  for (const { name, took, calls } of rows) {
-    const [outside, inside] = [median(took.outside), median(took.inside)];
-    const ratio = inside / outside;
-    const counted = calls === undefined ? '| ' : `${calls} | ${Math.round(calls / (inside / 1e3))}`;
-    console.log(
-      `| ${name} | ${outside.toFixed(1)} | ${inside.toFixed(1)} | ${ratio.toFixed(2)} | ${verdict(ratio <= MOST)} | ${counted} |`,
-    );
-  }
+  for (const { name, took, calls } of rows)
+    for (const tier of tiers) {
+      const [without, within] = [median(took.outside), median(took[tier])];
+      const ratio = within / without;
+      const counted = calls === undefined || tier !== 'T1' ? ' | ' : `${calls} | ${Math.round(calls / (within / 1e3))}`;
+      const least = Math.min(...took[tier]) / Math.min(...took.outside);
+      const held = tier === 'T1' ? verdict(ratio <= MOST) : '';
+      console.log(
+        `| ${name} | ${tier} | ${without.toFixed(1)} | ${within.toFixed(1)} | ${ratio.toFixed(2)} | ${least.toFixed(2)} | ${held} | ${counted} |`,
+      );
+    }
 }
