@@ -16,7 +16,7 @@ const { rolldown } = await import(pathToFileURL(createRequire(import.meta.resolv
 const GROUPS = [
   [
     'record',
-    /\/(libs\/(entry|blake3|chain|detach|kernel|journal|signing|segment|hooks|tlog)\/|node_modules\/(jsonc-parser|@noble)\/|apps\/agent\/dist\/(cli\/(io|version)|recorder\/home-path|show\/safe)\.)/,
+    /\/(libs\/(entry|blake3|chain|detach|kernel|journal|signing|segment|hooks|tlog)\/|node_modules\/(jsonc-parser|@noble)\/|apps\/agent\/dist\/(cli\/(io|version|full-disk)|recorder\/home-path|show\/safe)\.)/,
   ],
   ['zod', /\/node_modules\/zod\//],
   ['confine', /\/(libs\/(policy|confine|egress)|apps\/agent\/dist\/(confine|policy))\//],

@@ -10,7 +10,15 @@
 export { layOut, prepare, PrepareError, type Prepared, type SessionInput } from './session.js';
 export { bareManifest } from './bare/manifest.js';
 export { aloneManifest, NOT_OF_T3 } from './alone/manifest.js';
-export { compareLeaves, recordLeaves, type LeafChange, type LeafRecord, type LeafState } from './alone/leaves.js';
+export {
+  compareLeaves,
+  packLeaves,
+  recordLeaves,
+  unpackLeaves,
+  type LeafChange,
+  type LeafRecord,
+  type LeafState,
+} from './alone/leaves.js';
 export type { BareBuilt } from './bare/build.js';
 export type { Shown } from './view/build.js';
 export { launch, type Doors, type Ended, type Launched, type LaunchFailure, type Proof, type Start } from './launch.js';

@@ -13,6 +13,7 @@ import {
 } from 'node:fs';
 import { createServer, request } from 'node:http';
 import { join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
 import { BIN } from '../testing/recorder.fixture.js';
 
 /** A filter that refuses clone() with namespaces and seccomp() with a listener, as nested containers have it: x86_64 numbers. */
@@ -119,6 +120,40 @@ describe('nd7 run in tier T3', () => {
     const third = nd7('run', '--tier', 'T3', '--', 'true');
     expect(third.stderr).not.toMatch(/protected name/);
     expect(log().some((line) => line.includes('"kind":"file.compared"') && line.includes('"late":0'))).toBe(true);
+  });
+
+  it.each(['the next session', 'a recorder'])('that is killed has its names compared by %s, once', async (who) => {
+    writeFileSync(join(project, '.envrc'), 'before');
+    const script = 'echo after > .envrc; touch .mcp.json up; exec sleep 600';
+    const session = spawn(process.execPath, [BIN, 'run', '--tier', 'T3', '--', 'sh', '-c', script], {
+      cwd: project,
+      env: environment(),
+      stdio: 'ignore',
+    });
+    while (!existsSync(join(project, 'up'))) await delay(20);
+    session.kill('SIGKILL');
+    await once(session, 'close');
+    if (who === 'a recorder') {
+      const own = (name: string): string => JSON.stringify(join(import.meta.dirname, '../../dist', name));
+      const ends = `const { endDeadSessions } = await import(${own('recorder/doors.js')}); const { openHome } = await import('@nd7/journal'); console.log(await endDeadSessions(openHome(process.env.HOME + '/.nd7'), 'recorder started'));`;
+      const ended = spawnSync(process.execPath, ['--input-type=module', '-e', ends], {
+        cwd: import.meta.dirname,
+        env: environment(),
+        encoding: 'utf8',
+      });
+      expect(ended.stdout).toMatch(/run-[0-9a-f]{16}/);
+      expect(nd7('doctor').stdout).toMatch(/killed session .*changed .*\.envrc: direnv runs it/);
+    }
+    const next = nd7('run', '--tier', 'T3', '--', 'true');
+    expect(next.stderr).toMatch(/of session run-[0-9a-f]{16}, which was killed:\n.*changed 2 protected names/);
+    expect(next.stderr).toMatch(/changed .*\.envrc: direnv runs it/);
+    expect(next.stderr).toMatch(/made .*\.mcp\.json/);
+    const first = log().filter((line) => /"kind":"(file\.late|file\.compared|session\.end)"/.test(line));
+    const ends = first.findIndex((line) => line.includes('process gone'));
+    expect(first.slice(0, ends + 1).filter((line) => line.includes('"kind":"file.late"'))).toHaveLength(2);
+    expect(first.slice(ends + 1).filter((line) => line.includes('"kind":"file.late"'))).toHaveLength(0);
+    expect(nd7('run', '--tier', 'T3', '--', 'true').stderr).not.toMatch(/killed/);
+    expect(readdirSync(join(user, '.nd7/run')).filter((name) => /^[ln]-/.test(name))).toEqual([]);
   });
 
   (process.arch === 'x64' ? it : it.skip)('is never taken unasked, and offered where nothing else can be had', () => {

@@ -9,6 +9,7 @@ import {
   PrepareError,
   type Doors,
   type Ended,
+  type LeafRecord,
   type ManifestRow,
   type PlanTier,
   type Prepared,
@@ -30,6 +31,7 @@ import { RefusedHosts } from './hosts.js';
 import { Ingress } from './ingress.js';
 import { Mediation } from './mediate.js';
 import { tellLate } from './late-leaves.js';
+import { keepNames } from './left-names.js';
 import type { OutsidePrograms } from './outside-programs.js';
 import { OwnListeners } from './own-listeners.js';
 import type { RunRecord } from './record.js';
@@ -115,6 +117,7 @@ export async function attempt(
     throw error;
   }
   let ingress: Ingress | undefined;
+  let compares: (() => void) | undefined;
   const commands = way.broker?.commands({
     plan: prepared.plan,
     record,
@@ -159,6 +162,8 @@ export async function attempt(
         const boundary: Boundary = { tier: way.tier, landlock, rows, shortfalls, session: record.session };
         // On the disk before the program runs: nothing that it does can then be without it.
         await record.note('enforcement', recorded(ruleset, boundary), 'what holds');
+        if (prepared.leaves !== undefined)
+          compares = keepsNames(request, record.id, prepared.leaves, session.process.pid);
         door?.admit(session.process.pid);
         if (own instanceof SeenListeners) own.admit(session.process.pid);
         grants?.admit(session.process.pid, way.isObserved ? session : undefined, extentOf(way, prepared, door));
@@ -184,6 +189,7 @@ export async function attempt(
         await tellLate(ruleset, prepared.leaves, (...entry) => record.note(...entry), request.warn, {
           untold: request.attacked,
         });
+      compares?.();
       if (start !== undefined) {
         request.decided([...mediation.tallies, ...refused.tallies], grants?.made ?? []);
         adviseOn(ended, request);
@@ -202,6 +208,24 @@ export async function attempt(
     const tidy = (): void => (door?.hasOthers === false ? prepared.removeEmptyFolders() : undefined);
     if (request.front === undefined) tidy();
     else request.front.later(tidy);
+  }
+}
+
+/** Where this process is killed, somebody else has to compare protected names. Undefined where that cannot be kept: then nobody does. */
+function keepsNames(
+  request: RunRequest,
+  session: string,
+  before: LeafRecord,
+  launcher?: number,
+): (() => void) | undefined {
+  const { nd7Home, ruleset, attacked, warn } = request;
+  try {
+    return keepNames(nd7Home, session, { ruleset, before, by: 'tier T3', untold: attacked, launcher });
+  } catch (error) {
+    warn(
+      `if nd7 is killed, protected names are not compared: ${error instanceof Error ? error.message : String(error)}`,
+    );
+    return undefined;
   }
 }
 

@@ -1,5 +1,7 @@
 import { findLauncher, namespaceRefusal, probeKernel, RESOLVES_UNIX, tiersOf } from '@nd7/confine';
-import type { Check } from '../recorder/checks.js';
+import type { Check, Surroundings } from '../recorder/checks.js';
+import { safeLine } from '../show/safe.js';
+import { newsOf } from '../recorder/kept-names.js';
 
 /** Whether `nd7 run` can confine here: each step of its tiers is tried. A note where it cannot: recording does not rest on it. */
 export async function boundary(): Promise<Check> {
@@ -38,4 +40,14 @@ export async function boundary(): Promise<Check> {
   const also = given.length > 1 ? `, and in ${given.slice(1).join(', ')} where it is asked for` : '';
   const text = `nd7 run confines in tier ${strongest}${also} (${kernel})${not === '' ? '' : `; not in ${not}`}`;
   return { name, state: strongest === 'T1' ? 'ok' : 'note', text, ...mend };
+}
+
+/** Protected names that sessions have changed whose nd7 was killed: compared since, and told of nobody. None where there is nothing to say. */
+export function killed({ home }: Surroundings): Check[] {
+  return newsOf(home).map(({ session, lines }) => ({
+    name: 'killed session',
+    state: 'note',
+    text: `${safeLine(session)}: ${lines.map((line) => safeLine(line.trim())).join('; ')}`,
+    next: `look at what stands there before you work in that folder; nd7 log ${safeLine(session)}`,
+  }));
 }

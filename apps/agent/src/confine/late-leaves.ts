@@ -8,7 +8,7 @@ const MOST_ENTRIES = 1_000;
 const MOST_TOLD = 20;
 const SOURCE = 'decision:names';
 
-type Note = (kind: string, data: Record<string, unknown>, what: string, source: string) => Promise<void>;
+export type Note = (kind: string, data: Record<string, unknown>, what: string, source: string) => Promise<void>;
 
 /** What became of one protected name. */
 export type Late = LeafChange & {

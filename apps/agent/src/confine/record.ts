@@ -8,6 +8,7 @@ import { fullDisk, reasonOf } from '../cli/full-disk.js';
 import { CliError } from '../cli/io.js';
 import { VERSION } from '../cli/version.js';
 import { endDeadSessions } from '../recorder/doors.js';
+import { forgetNews, newsOf } from '../recorder/kept-names.js';
 import { Losses } from '../recorder/losses.js';
 
 const SOON_MS = 100;
@@ -72,6 +73,11 @@ export class RunRecord {
     try {
       const home = (this.#home ??= openHome(this.nd7Home));
       if (!this.#isSwept) await endDeadSessions(home, 'another session started').catch(() => undefined);
+      for (const news of newsOf(home.root)) {
+        this.warn(`of session ${news.session}, which was killed:`);
+        for (const line of news.lines) this.warn(line);
+        forgetNews(home.root, news);
+      }
       this.#isSwept = true;
       this.#journal = await openSession(home, this.id, {
         machine: machineKey(home),

@@ -16,6 +16,7 @@ import { DOOR, Door } from './door.js';
 import { listenersOf, wayOut, type WayOut } from './egress.js';
 import { RefusedHosts } from './hosts.js';
 import { tellLate } from './late-leaves.js';
+import { keepNames } from './left-names.js';
 import { openGrants } from './open-grants.js';
 import { openOutside, type OutsidePrograms } from './outside-programs.js';
 import { RunRecord } from './record.js';
@@ -95,6 +96,8 @@ export async function runInBox(request: RunRequest, box: Box): Promise<Ended> {
     out.serve(ways.served);
     made.push(...layOut(ruleset, request.environment['PATH'] ?? ''));
     const leaves = recordLeaves(ruleset);
+    const by = `a box of ${box.kind}`;
+    const compared = keepNames(request.nd7Home, record.id, { ruleset, before: leaves, by });
     const boundary: Boundary = { tier: box.kind, landlock: 0, rows, shortfalls: [], session: record.session };
     await record.note(
       'enforcement',
@@ -124,7 +127,8 @@ export async function runInBox(request: RunRequest, box: Box): Promise<Ended> {
     const ended =
       box.kind === 'bwrap' ? await runBwrap(program, box, inside) : await runContainer(program, box, inside);
     out.close();
-    await tellLate(ruleset, leaves, (...entry) => record.note(...entry), warn, { by: `a box of ${box.kind}` });
+    await tellLate(ruleset, leaves, (...entry) => record.note(...entry), warn, { by });
+    compared();
     request.decided(refused.tallies, grants?.made ?? []);
     await grants?.close();
     await door.close();

@@ -12,7 +12,7 @@ import {
 import { dirname, join } from 'node:path';
 import { attachedFiles, CLAUDE_EVENTS, findClaudeHooks, isNd7Handler, settingsValue } from '@nd7/hooks';
 import { Home, openHome } from '@nd7/journal';
-import { boundary } from '../confine/check.js';
+import { boundary, killed } from '../confine/check.js';
 import { selftested } from '../selftest/check.js';
 import { askJson, socketOf } from './client.js';
 import { readConfig } from './config.js';
@@ -67,6 +67,7 @@ export async function allChecks(at: Surroundings): Promise<Check[]> {
     teamPolicy,
     postgres,
     boundary,
+    killed,
     selftested,
   ]) {
     try {

@@ -15,8 +15,9 @@ import {
 import { basename, dirname, join } from 'node:path';
 import { blake3Hex } from '@nd7/blake3';
 import { makeFolders, tryLock } from '@nd7/kernel';
-import { machineKey, openSession, readHead, type Home } from '@nd7/journal';
+import { machineKey, openSession, readHead, type Home, type Journal } from '@nd7/journal';
 import { systemClock } from '@nd7/signing';
+import { hasKeptNames } from './kept-names.js';
 import { recorderDraft } from './draft.js';
 import { lastEntries } from './firing.js';
 
@@ -156,17 +157,27 @@ export async function endDeadSessions(home: Home, noticed: string): Promise<stri
   const written: string[] = [];
   await sweepDoors(home.root, async (session) => {
     const entries = lastEntries(home, session);
-    if (entries.length === 0) return;
+    if (entries.length === 0) return compareLeft(home, session, undefined);
     const hasEnd = entries.some(({ source, kind }) => source === 'recorder:nd7' && kind === 'session.end');
     // Killed between its end and what follows it: the key that its last seal has retired would stay.
     if (hasEnd && readHead(home, session)?.entries === (entries.at(-1)?.seq ?? -1) + 1) return;
     const journal = await openSession(home, session, { machine: machineKey(home), start: {} });
     const end = recorderDraft(systemClock.now(), 'session.end', { reason: 'process gone', noticed });
+    await compareLeft(home, session, hasEnd ? undefined : journal);
     if (!hasEnd) await journal.append([end], { sync: true });
     await journal.close({ seal: true });
     if (!hasEnd) written.push(session);
   });
   return written;
+}
+
+/** What it had still to compare, recorded before its end; what that takes is only loaded where it is needed. */
+async function compareLeft(home: Home, session: string, journal: Journal | undefined): Promise<void> {
+  if (!hasKeptNames(home.root, session)) return;
+  const { compareKept } = await import('../confine/left-names.js');
+  await compareKept(home.root, session, async (kind, data, _what, source) => {
+    await journal?.append([{ ...recorderDraft(systemClock.now(), kind, data), source }], { sync: false });
+  });
 }
 
 /** The lock of a folder that nobody holds, as an open file; undefined where somebody does, or where it has gone in this moment. */

@@ -68,6 +68,37 @@ export function recordLeaves(
   return { entries: looker.entries, unseen: found.unseen.length + looker.unseen, closed: looker.closed };
 }
 
+interface Packed {
+  unseen: number;
+  closed: string[];
+  entries: [path: string, leaf: number, state: LeafState, identity: string, content: string | null][];
+}
+
+/** A record as text, for who is to compare in another process: by the same ruleset, of which it names the rules. */
+export function packLeaves({ entries, unseen, closed }: LeafRecord, { leaves }: Ruleset): string {
+  const numbers = new Map(leaves.map((leaf, index) => [leaf, index]));
+  const packed: Packed = {
+    unseen,
+    closed: [...closed],
+    entries: [...entries].map(([path, { leaf, state, identity, content }]) => [
+      ...([path, numbers.get(leaf) ?? -1, state, identity] as const),
+      content === undefined ? null : Buffer.from(content).toString('base64'),
+    ]),
+  };
+  return JSON.stringify(packed);
+}
+
+/** The same again. Entries of rules that the ruleset does not have are left out. */
+export function unpackLeaves(text: string, { leaves }: Ruleset): LeafRecord {
+  const { entries, unseen, closed } = JSON.parse(text) as Packed;
+  const known = entries.flatMap(([path, index, state, identity, content]): [string, LeafEntry][] => {
+    const leaf = leaves[index];
+    if (leaf === undefined) return [];
+    return [[path, { leaf, state, identity, ...(content !== null && { content: Buffer.from(content, 'base64') }) }]];
+  });
+  return { entries: new Map(known), unseen, closed: new Set(closed) };
+}
+
 /** What differs, in the order of the paths. */
 export function compareLeaves(before: LeafRecord, after: LeafRecord): LeafChange[] {
   const paths = [...new Set([...before.entries.keys(), ...after.entries.keys()])].sort();
