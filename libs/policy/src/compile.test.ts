@@ -2,30 +2,25 @@ import fc from 'fast-check';
 import { compile, rulesetHash } from './compile.js';
 import { accessAt, decideHost, nodeAt, writableRoots } from './decide.js';
 import { RIGHTS } from './files.js';
-import type { Host } from './host.js';
-import { parseHost } from './host.js';
 import { leafAt } from './names.js';
 import { comparePaths, prefixesOf } from './path.js';
-import { PLACES, plainlyAllowed, someDocument, someInput, somePath, turned } from './policies.fixture.js';
+import {
+  askedHosts,
+  askedPorts,
+  PLACES,
+  plainlyAllowed,
+  someDocument,
+  someInput,
+  somePath,
+  turned,
+} from './policies.fixture.js';
 import type { PolicyDocument } from './document.js';
 import { builtinPolicy, readPolicy } from './read.js';
 import type { CompileInput } from './parts.js';
 import type { Ruleset } from './ruleset.js';
 import { passes } from './environment.js';
-import { why } from './why.js';
 
 const rulesetOf = (input: CompileInput): Ruleset => compile(input).ruleset;
-const hosts = [
-  'a.test',
-  'b.a.test',
-  'c.b.a.test',
-  'x.test',
-  'other.example',
-  '192.0.2.1',
-  '10.0.0.1',
-  '2001:db8::1',
-].map((text) => parseHost(text) as Host);
-const ports = [1, 80, 443, 450, 510, 65_535];
 const variables = ['A', 'B_KEY', 'C1', 'D'];
 const STRICT = { refuse: 3, mediate: 2, record: 1 };
 
@@ -61,8 +56,8 @@ describe('the compiled rules', () => {
         for (const path of paths) expect(accessAt(other, path)).toEqual(accessAt(one, path));
         for (const path of paths)
           expect(leafAt(other.leaves, path)?.treatment).toBe(leafAt(one.leaves, path)?.treatment);
-        for (const host of hosts)
-          for (const port of ports) {
+        for (const host of askedHosts)
+          for (const port of askedPorts) {
             const [a, b] = [decideHost(one.network, host, port), decideHost(other.network, host, port)];
             expect([b.allow, b.raw, b.privateAddresses]).toEqual([a.allow, a.raw, a.privateAddresses]);
           }
@@ -113,8 +108,8 @@ function expectNoWider(narrow: Ruleset, wide: Ruleset, paths: readonly string[])
     if (held !== undefined && less.write)
       expect([path, STRICT[holds?.treatment ?? 'record'] >= STRICT[held.treatment]]).toEqual([path, true]);
   }
-  for (const host of hosts)
-    for (const port of ports) {
+  for (const host of askedHosts)
+    for (const port of askedPorts) {
       const [less, more] = [decideHost(narrow.network, host, port), decideHost(wide.network, host, port)];
       expect([
         host,
@@ -295,8 +290,8 @@ describe('a team’s policy', () => {
             for (const right of RIGHTS)
               if (accessAt(all, path)[right])
                 expect([path, right, accessAt(alone, path)[right]]).toEqual([path, right, true]);
-          for (const host of hosts.filter(({ kind }) => kind === 'name'))
-            for (const port of ports)
+          for (const host of askedHosts.filter(({ kind }) => kind === 'name'))
+            for (const port of askedPorts)
               if (decideHost(all.network, host, port).allow)
                 expect([host, port, decideHost(alone.network, host, port).allow]).toEqual([host, port, true]);
           for (const { property } of alone.required)
@@ -321,69 +316,6 @@ describe('nd7’s own home', () => {
         });
       }),
       { numRuns: 40 },
-    );
-  });
-});
-
-describe('why', () => {
-  it('agrees with the rules about every path, and names a rule that the policies have', () => {
-    fc.assert(
-      fc.property(someInput, fc.array(somePath, { minLength: 5, maxLength: 20 }), (input, paths) => {
-        const ruleset = rulesetOf(input);
-        for (const path of paths)
-          for (const about of RIGHTS) {
-            const answer = why(ruleset, { about, path });
-            const leaf = about === 'write' ? leafAt(ruleset.leaves, path) : undefined;
-            const may = accessAt(ruleset, path)[about];
-            expect([path, about, answer.outcome !== 'denied']).toEqual([
-              path,
-              about,
-              may && leaf?.treatment !== 'refuse',
-            ]);
-            expect(answer.source).not.toBeNull();
-            for (const way of answer.instead) {
-              if (way.kind === 'use' && way.what.startsWith('/') && about !== 'read')
-                expect(accessAt(ruleset, way.what)[about === 'exec' ? 'exec' : 'write'] || answer.by === 'mask').toBe(
-                  true,
-                );
-            }
-          }
-      }),
-      { numRuns: 60 },
-    );
-  });
-
-  it('agrees with the rules about every host', () => {
-    fc.assert(
-      fc.property(someInput, (input) => {
-        const ruleset = rulesetOf(input);
-        for (const host of hosts)
-          for (const port of ports) {
-            const authority = `${host.host.includes(':') ? `[${host.host}]` : host.host}:${port}`;
-            const answer = why(ruleset, { about: 'host', authority });
-            expect([authority, answer.outcome]).toEqual([
-              authority,
-              decideHost(ruleset.network, host, port).allow ? 'allowed' : 'denied',
-            ]);
-          }
-      }),
-      { numRuns: 40 },
-    );
-  });
-
-  it('names the smallest grant that would do, and with it the thing is allowed', () => {
-    fc.assert(
-      fc.property(someInput, somePath, fc.constantFrom('read' as const, 'write' as const), (input, path, about) => {
-        const answer = why(rulesetOf(input), { about, path });
-        const grant = answer.instead.find((way) => way.kind === 'grant')?.grant;
-        if (grant === undefined || (grant.right !== 'read' && grant.right !== 'write')) return;
-        const document = { nd7: 1 as const, files: { [grant.right]: { allow: [grant.what] } } };
-        const widened = rulesetOf({ ...input, grants: [...input.grants, builtinPolicy('grant', document)] });
-        const after = why(widened, { about, path });
-        // What the team, a mask of the team or nd7 itself holds stays held; that is said instead of a grant wherever it is the reason.
-        if (after.outcome === 'denied') expect(['team', 'fixed', 'grant']).toContain(after.source?.layer);
-      }),
-      { numRuns: 60 },
     );
   });
 });

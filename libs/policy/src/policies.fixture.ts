@@ -1,4 +1,6 @@
 // Random policies over a small world, and the slow, plain reading of them that the compiled rules are compared with.
+import type { Host } from './host.js';
+import { parseHost } from './host.js';
 import fc from 'fast-check';
 import type { PolicyDocument } from './document.js';
 import type { CompileInput } from './parts.js';
@@ -247,3 +249,16 @@ export function plainlyAllowed(input: CompileInput, right: Right, path: string):
   };
   return has(right) && has('read');
 }
+
+/** Hosts and ports that rules of these policies may mean. */
+export const askedHosts = [
+  'a.test',
+  'b.a.test',
+  'c.b.a.test',
+  'x.test',
+  'other.example',
+  '192.0.2.1',
+  '10.0.0.1',
+  '2001:db8::1',
+].map((text) => parseHost(text) as Host);
+export const askedPorts = [1, 80, 443, 450, 510, 65_535];
