@@ -6,6 +6,11 @@ type Style = Parameters<typeof styleText>[0];
 export const paint = (style: Style, text: string): string => (colour ? styleText(style, text) : text);
 export const say = (text = ''): void => void process.stdout.write(`${text}\n`);
 
+// Who reads no further (`npm run tour | head`) ends nothing: what was begun is ended and put away in its order.
+process.stdout.on('error', (error: NodeJS.ErrnoException) => {
+  if (error.code !== 'EPIPE') throw error;
+});
+
 /** Milliseconds as people read them. */
 export function duration(ms: number): string {
   return ms < 1000 ? `${Math.round(ms)} ms` : `${(ms / 1000).toFixed(1)} s`;
