@@ -7,12 +7,13 @@ import { askedOfDocker, podmanEngine, standInEngine, type TestEngine } from '../
 import { EngineDesk } from './container.fixture.js';
 
 const podman = podmanEngine();
+const ordinary = podmanEngine(true);
 const standIn = standInEngine();
 const docker = await askedOfDocker();
 const gvisor = await askedOfDocker('gvisor');
 const NOBODY = { kind: 'docker', image: 'tiny:1', before: [], left: () => [], remove: () => undefined } as const;
 afterAll(() => {
-  for (const engine of [podman, standIn, docker, gvisor]) if ('remove' in engine) engine.remove();
+  for (const engine of [podman, ordinary, standIn, docker, gvisor]) if ('remove' in engine) engine.remove();
 });
 
 let desk: EngineDesk;
@@ -43,6 +44,7 @@ there(podman)(
 describe.each([
   ['docker’s stand-in', standIn],
   ['[podman]', podman],
+  ['[podman] of an ordinary user', ordinary],
 ])('%s', (_, found) => {
   there(found)(`gives no variable inside that is a secret of who started it${why(found)}`, () => {
     const { stdout } = desk.run(found as TestEngine, 'cat /proc/self/environ', [], SECRETS);

@@ -1,7 +1,16 @@
 // A person with a home and a project, whose programs run in containers of a test's engine.
 import { spawn, spawnSync, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdirSync, mkdtempSync, readdirSync, readFileSync, realpathSync, rmSync, writeFileSync } from 'node:fs';
+import {
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  realpathSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs';
 import { join } from 'node:path';
 import { BIN } from '../testing/recorder.fixture.js';
 import type { TestEngine } from '../testing/engines.fixture.js';
@@ -66,8 +75,10 @@ export class EngineDesk {
 
   /** `nd7` in another terminal, and among the mounts of a session where a test has made those: who is in others is taken for somebody inside. */
   nd7(beside: ChildProcess, ...words: string[]) {
+    const uid = statSync(this.user).uid;
+    const as = uid === 0 ? [] : ['setpriv', `--reuid=${uid}`, `--regid=${uid}`, '--clear-groups'];
     const own =
-      process.geteuid?.() === 0 ? ['nsenter', `--mount=/proc/${beside.pid}/ns/mnt`, `--wd=${this.project}`] : [];
+      process.geteuid?.() === 0 ? ['nsenter', `--mount=/proc/${beside.pid}/ns/mnt`, `--wd=${this.project}`, ...as] : [];
     const [program = '', ...args] = [...own, process.execPath, BIN, ...words];
     const { status, stdout, stderr } = spawnSync(program, args, {
       ...{ cwd: this.project, encoding: 'utf8', input: '' },
@@ -87,6 +98,7 @@ export class EngineDesk {
     const [program = '', ...args] = [...engine.before, process.execPath, BIN, ...words];
     const PATH = `${engine.path}:/usr/local/bin:/usr/bin:/bin`;
     const env = { ...engine.environment, PATH, HOME: this.user, ...environment };
+    if (engine.uid !== undefined) spawnSync('chown', ['-R', `${engine.uid}:${engine.uid}`, this.user]);
     return { program, args, options: { cwd: this.project, env } };
   }
 }

@@ -11,6 +11,7 @@ import { EngineDesk } from './container.fixture.js';
 const engines = {
   'docker, for which a stand-in of bubblewrap’s stands here': standInEngine(),
   '[podman]': podmanEngine(),
+  '[podman] of an ordinary user': podmanEngine(true),
 };
 afterAll(() => {
   for (const engine of Object.values(engines)) if ('remove' in engine) engine.remove();

@@ -1,6 +1,16 @@
 // Container engines for tests: podman itself where it runs, and a stand-in of docker's that makes its box by bubblewrap.
 import { spawnSync } from 'node:child_process';
-import { copyFileSync, mkdirSync, mkdtempSync, realpathSync, rmSync, writeFileSync } from 'node:fs';
+import {
+  chmodSync,
+  chownSync,
+  copyFileSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  realpathSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
 import { createServer } from 'node:http';
 import { dirname, join } from 'node:path';
 
@@ -13,6 +23,8 @@ export interface TestEngine {
   /** Folders of its program before PATH's others, and what else it wants to be told. */
   path: string;
   environment: Readonly<Record<string, string>>;
+  /** Whose it is, where that is not who runs the test. */
+  uid?: number;
   /** The containers that there are, running or not. */
   left(): string[];
   remove(): void;
@@ -81,9 +93,16 @@ export function standInEngine(): TestEngine | { lacks: string } {
   return { kind: 'docker', image: 'tiny:1', before: [], path: folder, environment: {}, left: () => [], remove };
 }
 
-/** podman with a store of its own and an image of this machine's shell, or why it makes none here. */
-export function podmanEngine(): TestEngine | { lacks: string } {
+/** An ordinary user that this machine need not have: it is one among mounts of the test's own. */
+const ORDINARY = 61234;
+
+/** podman with a store of its own and an image of this machine's shell, or why it makes none here. `ordinary`: as an ordinary user, where root runs the test. */
+export function podmanEngine(ordinary = false): TestEngine | { lacks: string } {
   if (spawnSync('podman', ['--version']).status !== 0) return { lacks: 'no podman here' };
+  const isRoot = process.geteuid?.() === 0;
+  if (ordinary && !isRoot) return { lacks: 'only root can be somebody else' };
+  if (ordinary && spawnSync('sh', ['-c', 'command -v newuidmap']).status !== 0)
+    return { lacks: 'no newuidmap here (uidmap)' };
   const folder = realpathSync(mkdtempSync('/var/tmp/nd7-podman-'));
   const image = join(folder, 'image');
   mkdirSync(join(image, 'bin'), { recursive: true });
@@ -99,15 +118,19 @@ export function podmanEngine(): TestEngine | { lacks: string } {
   const limits = 'cgroups = "disabled"\ndefault_ulimits = ["nofile=1024:1024", "nproc=4096:4096"]';
   const engine = 'cgroup_manager = "cgroupfs"\nevents_logger = "file"';
   writeFileSync(join(folder, 'containers.conf'), `[containers]\n${limits}\n[engine]\n${engine}\n`);
-  const store = `graphroot = "${folder}/store"\nrunroot = "${folder}/run"`;
+  const store = `graphroot = "${folder}/store"\nrootless_storage_path = "${folder}/store"\nrunroot = "${folder}/run"`;
   writeFileSync(join(folder, 'storage.conf'), `[storage]\ndriver = "vfs"\n${store}\n`);
   const environment = {
     CONTAINERS_CONF: join(folder, 'containers.conf'),
     CONTAINERS_STORAGE_CONF: join(folder, 'storage.conf'),
+    ...(ordinary ? { XDG_RUNTIME_DIR: join(folder, 'runtime'), HOME: join(folder, 'runtime') } : {}),
   };
-  // crun makes nothing where both kinds of control groups are mounted.
-  const own = 'umount -l /sys/fs/cgroup/unified 2>/dev/null; exec "$@"';
-  const before = process.geteuid?.() === 0 ? ['unshare', '-m', 'sh', '-c', own, 'sh'] : [];
+  const setUp = [
+    // crun makes nothing where both kinds of control groups are mounted.
+    'umount -l /sys/fs/cgroup/unified 2>/dev/null',
+    ...(ordinary ? becomeOrdinary(folder) : ['exec "$@"']),
+  ];
+  const before = isRoot ? ['unshare', '-m', '--propagation', 'private', 'sh', '-c', setUp.join('; '), 'sh'] : [];
   const remove = (): void => rmSync(folder, { recursive: true, force: true });
   const podman = (...words: string[]) => {
     const [program = '', ...rest] = [...before, 'podman', ...words];
@@ -116,9 +139,37 @@ export function podmanEngine(): TestEngine | { lacks: string } {
   const left = (): string[] => podman('ps', '--all', '--quiet').stdout.split('\n').filter(Boolean);
   podman('import', join(folder, 'image.tar'), 'tiny:1');
   const tried = podman('run', '--rm', '--network=none', '--pull=never', 'tiny:1', 'sh', '-c', 'exit 7');
-  if (tried.status === 7) return { kind: 'podman', image: 'tiny:1', before, path: SHELL, environment, left, remove };
+  if (tried.status === 7)
+    return {
+      kind: 'podman',
+      image: 'tiny:1',
+      before,
+      path: SHELL,
+      environment,
+      ...(ordinary && { uid: ORDINARY }),
+      left,
+      remove,
+    };
   remove();
   return { lacks: `podman makes no container here: ${tried.stderr.trim().split('\n').at(-1)}` };
+}
+
+/** The files by which there is such a user, and the lines that put them in place and become that one. */
+function becomeOrdinary(folder: string): string[] {
+  const files = { passwd: `dev:x:${ORDINARY}:${ORDINARY}::/nowhere:/bin/sh\n`, group: `dev:x:${ORDINARY}:\n` };
+  const ranges = { subuid: 'dev:300000:65536\n', subgid: 'dev:300000:65536\n' };
+  for (const [name, text] of Object.entries({ ...files, ...ranges }))
+    writeFileSync(join(folder, name), text + (name in files ? readFileSync(join('/etc', name), 'latin1') : ''));
+  for (const name of ['store', 'run', 'runtime']) {
+    mkdirSync(join(folder, name), { mode: 0o700 });
+    chownSync(join(folder, name), ORDINARY, ORDINARY);
+  }
+  chmodSync(folder, 0o755);
+  const names = Object.keys({ ...files, ...ranges });
+  return [
+    ...names.map((name) => `mount --bind ${join(folder, name)} /etc/${name} || exit 3`),
+    `exec setpriv --reuid=${ORDINARY} --regid=${ORDINARY} --clear-groups "$@"`,
+  ];
 }
 
 /** docker's own client, which asks an engine of the test's for a container: what it asked is kept, and refused. Or why it is not there. */
