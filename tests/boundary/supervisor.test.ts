@@ -179,6 +179,29 @@ ${how}; true`);
     expect(existsSync(join(base, 'ran'))).toBe(false);
   });
 
+  it('what the configuration of git has run from the project is none of the session’s, but where the person names it for writing', () => {
+    for (const [key = '', value = ''] of [
+      ['core.hooksPath', '.githooks'],
+      ['include.path', '../.gitconfig'],
+      ['core.fsmonitor', 'tools/watch'],
+    ])
+      start('git', 'config', key, value);
+    start('mkdir', '.githooks', 'tools');
+    const all =
+      'for f in .githooks/pre-commit .gitconfig tools/watch tools/other; do echo x > $f && echo $f; done; true';
+    expect(
+      inside(
+        `exec 2>/dev/null; ${all}; mv .githooks away || echo stays; mkdir x; echo x > x/watch; mv tools more; mv x tools || ln -s x tools || echo held`,
+      ),
+    ).toBe('tools/other\nstays\nheld');
+    start(
+      'sh',
+      '-c',
+      `mkdir -p $HOME/.nd7 tools && echo '{"nd7":1,"files":{"write":{"allow":["./.githooks"]}}}' > $HOME/.nd7/policy.jsonc && chmod 700 $HOME/.nd7`,
+    );
+    expect(inside(`exec 2>/dev/null; ${all}`).split('\n')).toEqual(['.githooks/pre-commit', 'tools/other']);
+  });
+
   it('what is written, linked or opened by a descriptor is judged by its name', () => {
     const config = readFileSync(join(project, '.git/config'), 'utf8');
     const said = inside(`cat > t.py <<'PY'

@@ -61,7 +61,7 @@ export { addressKind } from './address.js';
 export type { AddressKind } from './address.js';
 export { why } from './why.js';
 export type { Answer, Question, Way } from './why.js';
-export { compareGitConfig, NO_PUSH } from './git-config.js';
+export { compareGitConfig, isPlain, NO_PUSH, parseGitConfig, type ConfigEntry } from './git-config.js';
 export type { ConfigChange, ConfigFault } from './git-config.js';
 export { mayBeWorkTree, mayPoint } from './git-pointer.js';
 export type { Pointer, PointerKind } from './git-pointer.js';

@@ -5,6 +5,7 @@ import { loadPolicies } from '../policy/load.js';
 import { safeLine } from '../show/safe.js';
 import type { AgentName } from './attach-agent.js';
 import { compiled } from './compiled.js';
+import { namedByGit } from './git-named.js';
 
 export interface RulesetRequest {
   /** Null: what the person's policy says, the default profile where it says nothing. */
@@ -46,21 +47,47 @@ export function inputFor(request: RulesetRequest): CompileInput {
   // An agent's pack is called as the agent is.
   const packs = request.agent === undefined ? [] : [request.agent];
   const input = loadPolicies({ places, profile: request.profile, packs, session: request.session ?? null });
-  return request.tier === 'T3' ? acceptingT3(input) : input;
+  const guarded = protecting(input, namedByGit(places.project, places.home));
+  return request.tier === 'T3' ? acceptingT3(guarded) : guarded;
 }
+
+/** What git outside runs from the project is none of the session's, as if the command line said so: who wants it written names it for writing. */
+function protecting(input: CompileInput, all: readonly string[]): CompileInput {
+  if (all.length === 0) return input;
+  const { reasons, project } = compiled(input).ruleset;
+  const named = all.filter((path) => !isLetBe(reasons, path, project));
+  const { session } = input;
+  const said = session.policy ?? ofCommandLine();
+  const { protect = {} } = said.document;
+  const refuse = [...(protect.refuse ?? []), ...named];
+  const policy = { ...said, document: { ...said.document, protect: { ...protect, refuse } } };
+  return { ...input, session: { ...session, policy } };
+}
+
+/** Whether a policy of the person's names this very path for writing: more than the project as a whole. */
+function isLetBe(reasons: Ruleset['reasons'], path: string, project: string): boolean {
+  const said = reasons.find((node) => node.path === path);
+  const whole = reasons.find((node) => node.path === project)?.why.write.text;
+  const { layer, text } = said?.why.write ?? {};
+  return (
+    said?.access.write === true && text !== whole && (layer === 'user' || layer === 'session' || layer === 'grant')
+  );
+}
+
+const ofCommandLine = (): PolicyFile => ({
+  name: 'command line',
+  file: null,
+  hash: null,
+  document: { nd7: 1 },
+  lineOf: () => null,
+});
 
 /** Who names the tier accepts it for this session. Teams and projects that are not trusted narrow that, as they do everything. */
 function acceptingT3(input: CompileInput): CompileInput {
   const { user, project, session, files } = input;
   const own = [user, project?.policy ?? null, ...files.values()];
   if (own.some((file) => file?.document.weakestTier !== undefined)) return input;
-  const said = session.policy ?? {
-    name: 'command line',
-    file: null,
-    hash: null,
-    document: { nd7: 1 },
-    lineOf: () => null,
-  };
+  const said = session.policy ?? ofCommandLine();
   return { ...input, session: { ...session, policy: { ...said, document: { ...said.document, weakestTier: 'T3' } } } };
 }
 
