@@ -90,42 +90,46 @@ withClient(`Codex ${CODEX_VERSION} inside nd7 run`, findCodex(), (path) => {
     },
   );
 
-  it('exec: its commands are run by the broker, each tied to its call, and the model is told what the boundary refused', async () => {
-    const command = (cmd: string) => ({ tool: 'exec_command', input: { cmd } });
-    const steps = [
-      { calls: [command('echo one; cat /proc/$PPID/comm; echo $0; exit 3')] },
-      { calls: [command('echo x > ~/made')] },
-      { calls: [command('sleep 0.3; echo two > two; kill -9 $$')] },
-      { text: 'Done.' },
-    ];
-    world = await insideWorld(path, { broker: { steps } });
-    const listener = await Listener.before(world.port);
-    allow(world, listener.port);
-    configure(world, listener.port);
-    const ran = await run(path, '[[scenario:broker]] go');
-    expect([ran.status, ran.stderr.match(/^nd7:.*$/gm)]).toEqual([0, null]);
-    const { session, entries } = runChain(world);
-    const effects = entries.filter(({ source }) => source === 'effect:exec-broker');
-    const begun = effects.filter(({ kind }) => kind === 'exec');
-    const ended = effects.filter(({ kind }) => kind === 'exec.end');
-    const call = expect.stringMatching(/^call_/) as string;
-    expect(begun.map(({ data }) => [data['how'], data['tied'], data['tool_use_id']])).toEqual(
-      Array(3).fill(['broker', 'text', call]),
-    );
-    expect(ended.map(({ data }) => [data['code'], data['signal']])).toEqual([
-      [3, null],
-      [expect.any(Number), null],
-      [null, 9],
-    ]);
-    expect(entries.filter(({ kind }) => kind === 'alarm')).toEqual([]);
-    expect(readFileSync(join(world.project, 'two'), 'utf8')).toBe('two\n');
-    // The keeper is the parent, and the shell is the user's own.
-    const last = listener.bodies.at(-1) ?? '';
-    expect(last).toMatch(/one\\n[^"]*nd7-launch/);
-    expect(last).toMatch(/"role":"developer"[^}]*nd7: this call met the boundary of the session/);
-    expect(last).toContain(`/run/nd7/nd7 ask write ${join(world.home, 'made')} --reason`);
-    expect(world.verdict(session)).toMatchObject({ verdict: 'intact' });
-  });
+  it.each(['T1', 'T2'] as const)(
+    'exec: its commands are run by the broker, each tied to its call, and the model is told what the boundary refused (%s)',
+    async (tier) => {
+      const command = (cmd: string) => ({ tool: 'exec_command', input: { cmd } });
+      const steps = [
+        { calls: [command('echo one; cat /proc/$PPID/comm; echo $0; exit 3')] },
+        { calls: [command('echo x > ~/made')] },
+        { calls: [command('sleep 0.3; echo two > two; kill -9 $$')] },
+        { text: 'Done.' },
+      ];
+      world = await insideWorld(path, { broker: { steps } }, tier);
+      const listener = await Listener.before(world.port);
+      allow(world, listener.port);
+      configure(world, listener.port);
+      const ran = await run(path, '[[scenario:broker]] go');
+      expect([ran.status, ran.stderr.match(/^nd7:.*$/gm)]).toEqual([0, null]);
+      const { session, entries } = runChain(world);
+      const effects = entries.filter(({ source }) => source === 'effect:exec-broker');
+      const begun = effects.filter(({ kind }) => kind === 'exec');
+      const ended = effects.filter(({ kind }) => kind === 'exec.end');
+      const call = expect.stringMatching(/^call_/) as string;
+      expect(begun.map(({ data }) => [data['how'], data['tied'], data['tool_use_id']])).toEqual(
+        Array(3).fill(['broker', 'text', call]),
+      );
+      expect(ended.map(({ data }) => [data['code'], data['signal']])).toEqual([
+        [3, null],
+        [expect.any(Number), null],
+        [null, 9],
+      ]);
+      expect(entries.filter(({ kind }) => kind === 'alarm')).toEqual([]);
+      expect(readFileSync(join(world.project, 'two'), 'utf8')).toBe('two\n');
+      // The keeper is the parent, and the shell is the user's own.
+      const last = listener.bodies.at(-1) ?? '';
+      expect(last).toMatch(/one\\n[^"]*nd7-launch/);
+      expect(last).toMatch(/"role":"developer"[^}]*nd7: this call met the boundary of the session/);
+      const door = tier === 'T1' ? '/run/nd7' : `${world.home}/.nd7/run/s-[0-9a-f]{16}`;
+      expect(last).toMatch(new RegExp(`${door}/nd7 ask write ${join(world.home, 'made')} --reason`));
+      expect(world.verdict(session)).toMatchObject({ verdict: 'intact' });
+    },
+  );
 
   it('exec: what an earlier call has left in the background and uses a grant for a call is an alarm', async () => {
     const command = (cmd: string) => ({ tool: 'exec_command', input: { cmd } });

@@ -71,6 +71,9 @@ struct inode {
 static struct inode *held;
 static size_t held_count;
 static int shared = -1, own = -1;
+/* A file that is opened to read in the place of another. */
+static struct inode replaced;
+static int replacement = -1;
 
 static bool is_inode(const struct inode *inode, const struct stat *s) { return inode->device == s->st_dev && inode->number == s->st_ino; }
 
@@ -98,6 +101,14 @@ static void take_view(const struct plan *plan) {
       if (m->view == VIEW_SHOW) sockets_door(m->path);
     } else if (m->view == VIEW_WRITABLE || is_kept(m)) {
       held[held_count++] = (struct inode){s.st_dev, s.st_ino};
+    } else if (S_ISREG(s.st_mode)) {
+      struct stat there;
+      const int place = path_open(m->path);
+      if (place < 0 || fstat(place, &there) != 0) fail("view", m->path);
+      replaced = (struct inode){there.st_dev, there.st_ino};
+      replacement = at;
+      close(place);
+      continue;
     } else {
       own = at;
       shared = path_open(m->path);
@@ -113,6 +124,15 @@ int bare_folder(int folder) {
   const int other = fcntl(own, F_DUPFD_CLOEXEC, 3);
   if (other < 0) return folder;
   close(folder);
+  return other;
+}
+
+int bare_file(int object) {
+  struct stat s;
+  if (replacement < 0 || fstat(object, &s) != 0 || !is_inode(&replaced, &s)) return object;
+  const int other = fcntl(replacement, F_DUPFD_CLOEXEC, 3);
+  if (other < 0) return object;
+  close(object);
   return other;
 }
 

@@ -321,6 +321,8 @@ bool bare_is_above(const char *path, size_t length);
 size_t bare_hides(const char *path, size_t length);
 /* Where the session has a folder of its own in the place of one that others use too. Takes `folder` over; returns it or the other. */
 int bare_folder(int folder);
+/* What is opened to read in the place of an object; itself for most. Closes the other. */
+int bare_file(int object);
 /* Whether what stands outside of the writable folders may be opened: a terminal of the session's, a file about its own processes. 0 or an errno. */
 int bare_may_open(int object);
 /* A new terminal is the session's. */

@@ -110,6 +110,7 @@ void do_read(struct call *call, int dirfd, const char *path, int flags) {
   names_lock(false);
   int error = object_find(call, dirfd, path, wants_folder, (flags & O_NOFOLLOW) == 0, &object, &magic);
   if (error == 0 && !call_waits(call)) error = ESRCH;
+  if (error == 0) object = bare_file(object);
   if (error == 0) error = may_read(call, &object, &granted);
   const bool waits_here = error == 0 && (flags & O_NONBLOCK) == 0 && fstat(object, &s) == 0 && S_ISFIFO(s.st_mode);
   const int fd = error != 0 || waits_here ? -1 : open_again(object, flags | O_NONBLOCK, granted);

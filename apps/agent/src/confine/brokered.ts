@@ -21,8 +21,10 @@ export interface Brokered {
   folder: string;
   /** For the program: what it takes for its shell, in the folder that the door has inside. */
   variables(door: string): Readonly<Record<string, string>>;
-  /** Where the view can show another file in a place: what an agent reads its shell from. Without a view such an agent’s commands are its own. */
+  /** What an agent reads its shell from, in its place: by the view, or where there is none by the supervisor, who opens what is read then. */
   shows: readonly Shown[];
+  /** Has it name the stub in the folder that the door has inside. */
+  place(door: string): void;
   commands(session: BrokeredSession): Commands;
 }
 
@@ -40,10 +42,15 @@ export function brokered(
     const folder = door.path;
     layStub(folder, shell, realpathSync(shimPath(home, 'user')));
     const shown = join(folder, 'passwd');
-    if (passwd !== undefined) writeFileSync(shown, passwd, { mode: 0o644, encoding: 'latin1', flag: 'wx' });
+    const lay = (text: string, flag: 'wx' | 'w'): void =>
+      writeFileSync(shown, text, { mode: 0o644, encoding: 'latin1', flag });
+    if (passwd !== undefined) lay(passwd, 'wx');
     return {
       folder,
       variables: (inside) => (passwd === undefined ? shellVariables(shell, inside) : {}),
+      place: (inside) => {
+        if (passwd !== undefined) lay(passwd.replace(`:${stubOf(shell)}`, `:${stubOf(shell, inside)}`), 'w');
+      },
       shows: passwd === undefined ? [] : [{ path: PASSWD, source: shown }],
       commands: ({ plan, door: inside, ...session }) =>
         new Commands({

@@ -71,8 +71,8 @@ async function attemptTiers(
 ): Promise<Ended & { hasRun: boolean }> {
   const { tier = 'auto', ruleset } = request;
   const without = (tier: 'T2' | 'T3'): Promise<Ended & { hasRun: boolean }> => {
-    // Without a view no file can be shown in another's place: commands of an agent that needs that are its own children here.
-    const taken = tier === 'T2' && broker?.shows.length === 0 ? broker : undefined;
+    const taken = tier === 'T2' ? broker : undefined;
+    if (inside.door !== undefined) taken?.place(inside.door.placeIn(tier));
     inside.door?.lay(request.attachment?.files ?? {}, tier, taken !== undefined);
     const way: Way = { tier, userNamespace: false, isObserved: tier === 'T2', broker: taken };
     return attempt(tier === 'T3' ? acceptAlone(request) : request, launcher, inside, way);

@@ -25,7 +25,7 @@ export interface BareInput {
   ruleset: Ruleset;
   /** Hidden whatever the ruleset says. */
   hide: readonly string[];
-  /** Shown all the same, at their own places: no other place can be given to them. */
+  /** Shown all the same, at their own places; a file that has another place is opened in that one's stead, for which every open is asked about. */
   shows: readonly Shown[];
   /** The session's own temporary folder, where it has one, and what takes the place of /dev/shm. */
   tmp: string | undefined;
@@ -78,6 +78,7 @@ export function buildBare(input: BareInput): BareBuilt {
   }
   places.hideAliases(new Aliases(), ruleset.project);
   for (const { source } of input.shows) places.show(source, source);
+  const instead = isAlone ? [] : input.shows.filter(({ path, source }) => path !== source);
   const canRun = places.inherited(ruleset.tmp).exec;
   if (tmp !== undefined) places.add({ path: tmp, state: 'writable', exec: canRun });
   if (memory !== undefined) places.add({ path: memory, state: 'writable', exec: false });
@@ -85,6 +86,8 @@ export function buildBare(input: BareInput): BareBuilt {
   if (isAlone && resolvePath(MEMORY) !== undefined) places.add({ path: MEMORY, state: 'writable', exec: false });
   const { rules, view } = new Rules(places, input.isRoot || isAlone).make();
   if (memory !== undefined) view.push({ kind: 'show', path: MEMORY, source: memory });
+  // Who opens the one gets the other, as far as somebody is asked about what is read.
+  for (const { path, source } of instead) view.push({ kind: 'show', path, source });
   for (const path of input.door?.paths ?? []) view.push({ kind: 'show', path, source: input.door?.socket ?? path });
   for (const { path } of isAlone ? [] : ruleset.sockets) {
     const real = resolvePath(path)?.path;
@@ -102,7 +105,8 @@ export function buildBare(input: BareInput): BareBuilt {
     ),
     stateOf: (path) => places.stateOf(path),
     asked,
-    asksReads: !isAlone && asked.some((path) => !masked.has(path) || ruleset.patterns === 'strict'),
+    asksReads:
+      !isAlone && (instead.length > 0 || asked.some((path) => !masked.has(path) || ruleset.patterns === 'strict')),
   };
 }
 
