@@ -111,7 +111,7 @@ bool host_connect(const struct place *place, int *passing, int *control) {
   if (!join(path, sizeof path, place->home, "run") || access(path, W_OK) != 0) return false;
   const pid_t host = start(place);
   for (const int64_t deadline = now_ms() + place->start_ms; host > 0 && now_ms() < deadline;) {
-    nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+    nanosleep(&(struct timespec){.tv_nsec = 3000000}, NULL);
     if (connect_both(place->home, passing, control)) return true;
     if (waitpid(host, NULL, WNOHANG) != 0) return false;
   }
