@@ -70,6 +70,20 @@ describe(`[podman]${why(podman)}`, () => {
     expect(engine.left()).toEqual([]);
   });
 
+  test('at a terminal the program has one, whose Ctrl-C is the program’s, and ends as it likes', async () => {
+    const script =
+      'trap "echo told; exit 9" INT; test -t 0 && test -t 1 && echo terminal; echo up; while :; do sleep 0.1; done';
+    const child = desk.atTerminal(engine, script);
+    let said = '';
+    child.stdout?.on('data', (bytes: Buffer) => (said += bytes.toString()));
+    const closed = once(child, 'close');
+    await until('it is up', () => said.includes('up\r'));
+    child.stdin?.write('\x03');
+    expect((await closed)[0]).toBe(9);
+    expect(said).toMatch(/terminal[^]*told/);
+    expect(engine.left()).toEqual([]);
+  });
+
   test('a killed nd7 leaves no container, whether its program has begun or not', async () => {
     const begun = await desk.start(engine, 'echo up; sleep 60');
     expect(engine.left()).toHaveLength(1);

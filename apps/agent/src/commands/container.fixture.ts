@@ -66,6 +66,16 @@ export class EngineDesk {
     return child;
   }
 
+  /** At a terminal of its own, on which what is written is typed. */
+  atTerminal(...typed: Typed): ChildProcess {
+    const { program, args, options } = this.#commandOf(...typed);
+    const words = [program, ...args].map((word) => `'${word.replaceAll("'", "'\\''")}'`);
+    const env = { ...options.env, TERM: 'xterm', SHELL: '/bin/sh' };
+    const child = spawn('script', ['-qefc', `exec ${words.join(' ')}`, '/dev/null'], { ...options, env });
+    this.#children.push(child);
+    return child;
+  }
+
   begin(...typed: Typed): ChildProcess {
     const { program, args, options } = this.#commandOf(...typed);
     const child = spawn(program, args, { ...options, stdio: ['ignore', 'pipe', 'inherit'] });
