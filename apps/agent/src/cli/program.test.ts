@@ -33,7 +33,7 @@ describe('help', () => {
       expect(command.description()).not.toBe('');
       expect(help.split('\n')[0]).toContain(`nd7 ${command.name()}`);
       expect(help).not.toContain('default: []');
-      const isSpoken = !['hook', 'complete'].includes(command.name());
+      const isSpoken = !['hook', 'complete', 'help'].includes(command.name());
       expect([command.name(), help.split('--json').length - 1]).toEqual([command.name(), isSpoken ? 1 : 0]);
     }
   });
@@ -51,6 +51,7 @@ describe('help', () => {
 describe('a command line that is not understood', () => {
   const mistakes: [string, string[]][] = [
     ['an unknown command', ['nonsense']],
+    ['help about an unknown command', ['help', 'nonsense']],
     ['an unknown option', ['verify', '--nope']],
     ['a word too many', ['status', 'x']],
     ['an option that looks like a number', ['show', 's-1', '1', '-x']],

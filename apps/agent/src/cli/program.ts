@@ -38,7 +38,7 @@ export async function buildProgram(io: Io, only?: string): Promise<Command> {
     .version(VERSION, '-V, --version', 'print the version')
     .option('--json', 'print one JSON object instead of text')
     .helpOption('-h, --help', 'show help')
-    .helpCommand('help [command]', 'show the help of a command')
+    .helpCommand(false)
     .showHelpAfterError('(nd7 <command> --help shows its options)')
     .configureHelp({ optionDescription })
     .configureOutput({
@@ -54,6 +54,7 @@ export async function buildProgram(io: Io, only?: string): Promise<Command> {
     .exitOverride();
   if (only === undefined) await addAll(program, io);
   else (await COMMANDS[only]?.())?.register(program, io);
+  addHelp(program);
   for (const command of program.commands) {
     if (printsJson(command)) command.option('--json', 'print one JSON object instead of text');
     if (command.name() === 'complete')
@@ -61,6 +62,20 @@ export async function buildProgram(io: Io, only?: string): Promise<Command> {
     command.exitOverride();
   }
   return program;
+}
+
+/** Commander's own answers a command that is none with the help of all, and not a word of what was wrong. */
+function addHelp(program: Command): void {
+  program
+    .command('help')
+    .argument('[command]')
+    .description('show the help of a command')
+    .action((name: string | undefined) => {
+      const meant = name === undefined ? program : program.commands.find((command) => command.name() === name);
+      if (meant === undefined)
+        program.error(`error: unknown command '${String(name)}'`, { code: 'commander.unknownCommand' });
+      meant.outputHelp();
+    });
 }
 
 async function addAll(program: Command, io: Io): Promise<void> {
@@ -74,9 +89,9 @@ async function addAll(program: Command, io: Io): Promise<void> {
   addCompletion(program, io);
 }
 
-/** What an agent reads from a hook, and a script that a shell loads, have their own form. */
+/** What an agent reads from a hook, a script that a shell loads, and help have their own form. */
 function printsJson(command: Command): boolean {
-  return command.name() !== 'hook' && command.name() !== 'complete';
+  return !['hook', 'complete', 'help'].includes(command.name());
 }
 
 /** Commander's, but an option that may be repeated does not name its empty list as a default. */
