@@ -1,4 +1,4 @@
-// Tier T2 can change no view: what is granted to be read is opened by the supervisor. It is asked about every read here, since a login of the agent's is hidden in a folder that may be written: then the grant reaches all inside.
+// Tier T2 can change no view: what is granted to be read is opened by the supervisor. Where it is asked about every read, since a login of the agent's is hidden in a folder that may be written, the grant reaches all inside; else commands alone.
 import { once } from 'node:events';
 import { spawnSync } from 'node:child_process';
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
@@ -40,6 +40,34 @@ wait
       writeFileSync(join(desk.project, `look.${n}`), '');
       return appears(`seen.${n}`);
     };
+
+    it('is read by commands alone where nothing else is asked about, those that begin while it is granted', async () => {
+      // Nothing is hidden in a folder that may be written: the agent has its login, and the home lies in no temporary folder.
+      desk.close();
+      desk = new Desk(user, 'T2', '/var/tmp');
+      desk.policy({ packs: { 'claude-code-login': true } });
+      const key = join(desk.home, '.ssh/id_own');
+      spawnSync('sh', ['-c', 'umask 077; mkdir "$HOME/.ssh"; echo SECRET > "$HOME/.ssh/id_own"'], {
+        env: desk.environment,
+        ...user,
+      });
+      const over = once(desk.start(LOOKS), 'exit');
+      await appears('began.0');
+      expect(await look(0)).toBe('hidden\nhidden\nhidden\nhidden\n');
+      // The person is told whom it reaches.
+      expect(desk.nd7('allow', '--yes', 'read', key)).toMatchObject({
+        status: 0,
+        stdout: expect.stringMatching(/commands/) as string,
+      });
+      // Three commands, and then the agent itself.
+      expect(await look(1)).toBe('SECRET\nSECRET\nSECRET\nhidden\n');
+      expect(await appears('before.1')).toBe('hidden\n');
+      expect(desk.nd7('revoke', '--all').status).toBe(0);
+      expect(await look(2)).toBe('hidden\nhidden\nhidden\nhidden\n');
+      await over;
+      expect(await appears('while')).toBe('hidden\n');
+      expect(desk.of('exec').map(({ how }) => how)).toEqual(Array.from({ length: 11 }, () => 'broker'));
+    });
 
     it('is read by commands that begin while it is granted, not before and not after', async () => {
       const key = join(desk.home, '.ssh/id_own');

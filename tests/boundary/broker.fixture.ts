@@ -43,9 +43,9 @@ export interface Ran {
 }
 
 export class Desk {
-  readonly base = realpathSync(mkdtempSync(join(tmpdir(), 'nd7-broker-')));
-  readonly home = join(this.base, 'home');
-  readonly project = join(this.home, 'project');
+  readonly base: string;
+  readonly home: string;
+  readonly project: string;
   readonly children: ChildProcess[] = [];
   /** Before the program: `nd7 run`, or nothing. */
   options: string[] = [];
@@ -53,9 +53,19 @@ export class Desk {
   constructor(
     readonly user: { uid?: number; gid?: number },
     readonly tier: Tier = 'T1',
+    folder = tmpdir(),
   ) {
+    this.base = realpathSync(mkdtempSync(join(folder, 'nd7-broker-')));
+    this.home = join(this.base, 'home');
+    this.project = join(this.home, 'project');
     chmodSync(this.base, 0o777);
     spawnSync('mkdir', ['-p', this.project], user);
+  }
+
+  policy(document: object): void {
+    const text = JSON.stringify({ nd7: 1, ...document });
+    const script = 'umask 077; mkdir -p "$HOME/.nd7"; cat > "$HOME/.nd7/policy.jsonc"';
+    spawnSync('sh', ['-c', script], { env: this.environment, input: text, ...this.user });
   }
 
   get environment(): Record<string, string> {
