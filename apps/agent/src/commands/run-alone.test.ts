@@ -95,7 +95,7 @@ describe('nd7 run in tier T3', () => {
     spawnSync('git', ['init', '-q'], { cwd: project });
     mkdirSync(join(project, '.claude'));
     writeFileSync(join(project, '.claude/settings.json'), '{}');
-    const script = `touch .envrc; echo '{"hooks":1}' > .claude/settings.json; git config branch.a.remote origin; exit 3`;
+    const script = `touch .envrc; echo '{"hooks":1}' > .claude/settings.json; git config user.name me; exit 3`;
     const first = nd7('run', '--tier', 'T3', '--', 'sh', '-c', script);
     expect(first.status).toBe(3);
     expect(first.stderr).toMatch(/changed 2 protected names/);

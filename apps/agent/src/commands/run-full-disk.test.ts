@@ -17,6 +17,7 @@ const isRoot = process.geteuid?.() === 0;
 /** Of root's and of an ordinary user's; who is no root has a name space of users and is root there. */
 const WHO = isRoot ? (['root', 'an ordinary user'] as const) : (['root'] as const);
 const NOBODY = 65534;
+const HAS_BWRAP = spawnSync('bwrap', ['--version']).status === 0;
 
 let user: string;
 let project: string;
@@ -92,6 +93,12 @@ describe.each(WHO)('nd7 run with a home on a full disk, as %s', (who) => {
       expect(stderr).toContain(FULL());
       expect(stderr).toMatch(/Mend that, or say "recording": "best-effort"/);
     }
+  });
+
+  (HAS_BWRAP ? it : it.skip)('starts no box, which would have no way out, and says what is full', () => {
+    const { status, stderr } = nd7(['run', '--in', 'bwrap', '--', 'touch', 'ran'], { who });
+    expect([status, readdirSync(project)]).toEqual([1, []]);
+    expect(stderr).toContain(`the box can have no door, and no way out: ${FULL()}`);
   });
 
   it('records from when there is room again, with a gap before that and what holds', () => {

@@ -18,6 +18,7 @@ import {
 } from '@nd7/confine';
 import type { EgressDecision, LostRelay } from '@nd7/egress';
 import { environmentInside, type NetworkRules, type Ruleset } from '@nd7/policy';
+import { reasonOf } from '../cli/full-disk.js';
 import { CliError } from '../cli/io.js';
 import { IN_VIEW, withoutView, type Extent } from '../grants/extent.js';
 import type { SessionGrants } from '../grants/session-grants.js';
@@ -222,9 +223,7 @@ function keepsNames(
   try {
     return keepNames(nd7Home, session, { ruleset, before, by: 'tier T3', untold: attacked, launcher });
   } catch (error) {
-    warn(
-      `if nd7 is killed, protected names are not compared: ${error instanceof Error ? error.message : String(error)}`,
-    );
+    warn(`if nd7 is killed, protected names are not compared: ${reasonOf(error, nd7Home)}`);
     return undefined;
   }
 }

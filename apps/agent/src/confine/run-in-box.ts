@@ -3,6 +3,7 @@ import { accessSync, constants, realpathSync, rmdirSync } from 'node:fs';
 import { delimiter, join } from 'node:path';
 import { layOut, recordLeaves, type Ended, type ManifestRow } from '@nd7/confine';
 import { environmentInside, PROPERTIES, type NetworkRules, type Property } from '@nd7/policy';
+import { reasonOf } from '../cli/full-disk.js';
 import { CliError } from '../cli/io.js';
 import type { Client } from '../recorder/peer.js';
 import { recorded, refuseMissing, type Boundary } from './boundary.js';
@@ -59,7 +60,7 @@ export async function runInBox(request: RunRequest, box: Box): Promise<Ended> {
         'Install it in a folder of the system’s.',
         'open-box',
       );
-    door = await Door.open(request.nd7Home, record, ruleset.recording, request.attachment);
+    door = await openDoor(request, record);
     if (request.attachment !== undefined) door.prepare();
     const first = door.layBox();
     if (first === undefined)
@@ -183,4 +184,18 @@ function findProgram(name: string, path: string): string {
     `Install ${name === 'bwrap' ? 'bubblewrap' : name}, or leave --in out: nd7 run makes a boundary of its own.`,
     'no-box',
   );
+}
+
+/** A box has its way out through the door's folder, whatever the policy says of recording. Throws `CliError` where there can be none. */
+async function openDoor({ nd7Home, ruleset, attachment }: RunRequest, record: RunRecord): Promise<Door> {
+  try {
+    return await Door.open(nd7Home, record, ruleset.recording, attachment);
+  } catch (error) {
+    throw new CliError(
+      1,
+      `the box can have no door, and no way out: ${reasonOf(error, nd7Home)}`,
+      `Its sockets lie in a folder in ${nd7Home}: mend that, or set ND7_HOME to another.`,
+      'no-door',
+    );
+  }
 }
