@@ -25,7 +25,7 @@ export { launch, type Doors, type Ended, type Launched, type LaunchFailure, type
 export type { Opened } from './channel.js';
 export { GrantError, type Widening } from './grant.js';
 export type { AskedCommand, CommandAnswer, CommandEnd, CommandFront } from './broker.js';
-export type { Answer, Front, Observed, ObservedEvent, Question } from './observe.js';
+export type { Answer, Connected, ConnectedEnd, Front, Observed, ObservedEvent, Question } from './observe.js';
 export type { Learned } from './learned.js';
 export { manifest, missing, type ManifestRow, type Status, type Supervised } from './manifest.js';
 export { adviceFor, namespaceRefusal, type Advice } from './advice.js';

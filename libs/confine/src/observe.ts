@@ -54,6 +54,23 @@ export interface Answer {
   content?: Uint8Array;
 }
 
+/** An IPv4 address and a port. */
+export interface ConnectedEnd {
+  address: string;
+  port: number;
+}
+
+/** A program has connected to one of the plan's listeners. */
+export interface Connected {
+  /** Its own end; of address 0.0.0.0 what was told of ends with this port holds no more. */
+  from: ConnectedEnd;
+  to: ConnectedEnd;
+  /** Its process and those above it up to the session's first, as they are called outside; empty where nobody can tell. `start` as `processFacts` has it. */
+  line: { pid: number; start: string }[];
+  /** Name of the program as the kernel has it (15 bytes). */
+  program: string;
+}
+
 /** Who a session's supervisor speaks to. */
 export interface Front {
   judge(question: Question): Promise<Answer>;
@@ -62,11 +79,13 @@ export interface Front {
   dropped?(count: number): void;
   /** What a session that learns was seen to do; null: there was more than is told. */
   learned?(seen: Learned | null): void;
+  /** Told before the program's call is answered. */
+  connected?(connected: Connected): void;
 }
 
 /** Frames are as long as two contents of 16 MiB. */
 const MAX = 33 << 20;
-const KIND = { ready: 1, event: 2, ask: 3, dropped: 5, widened: 6, narrowed: 7, learned: 8 } as const;
+const KIND = { ready: 1, event: 2, ask: 3, dropped: 5, widened: 6, narrowed: 7, learned: 8, connected: 9 } as const;
 const SENT = { answer: 1, widen: 2, narrow: 3 } as const;
 const FACT = { sockets: 1, masks: 4 } as const;
 const VERDICTS = { 1: 'refused', 2: 'recorded', 3: 'masked' } as const;
@@ -74,6 +93,8 @@ const NO_RULE = 0xffff_ffff;
 const IS_MASK = 0x8000_0000;
 const IS_GRANT = 0x4000_0000;
 const EACCES = 13;
+/** ASKER_LINE_MAX of native/observe/src/observe.h. */
+const MOST_ABOVE = 256;
 
 /** What came was no frame: the session ends. */
 class FrameError extends Error {}
@@ -171,6 +192,8 @@ export class Supervision {
       this.front?.dropped?.(frame.number());
     } else if (kind === KIND.learned) {
       this.front?.learned?.(frame.learned());
+    } else if (kind === KIND.connected) {
+      this.front?.connected?.(frame.connected());
     } else if (kind === KIND.widened || kind === KIND.narrowed) {
       const answered = this.#orders.get(`${kind === KIND.widened ? 'widen' : 'narrow'} ${id}`);
       if (answered === undefined) throw new FrameError('an answer to nothing');
@@ -235,6 +258,26 @@ class Reader {
     const kind = LEARNED[what as keyof typeof LEARNED];
     if (kind === undefined) throw new FrameError('nothing that is learned');
     return { what: kind, path, said, error, pid, program };
+  }
+
+  connected(): Connected {
+    const [from, to] = [this.#end(), this.#end()];
+    const line = Array.from({ length: this.#count() }, () => {
+      const [pid, low, high] = [this.number(), this.number(), this.number()];
+      return { pid, start: String((BigInt(high) << 32n) | BigInt(low)) };
+    });
+    return { from, to, line, program: this.#text() };
+  }
+
+  #end(): ConnectedEnd {
+    const [address, port] = [this.number(), this.number()];
+    return { address: [24, 16, 8, 0].map((bits) => (address >>> bits) & 0xff).join('.'), port };
+  }
+
+  #count(): number {
+    const count = this.number();
+    if (count > MOST_ABOVE) throw new FrameError('more processes than there are');
+    return count;
   }
 
   /** The rest of an event behind its verdict. */

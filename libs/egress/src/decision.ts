@@ -28,6 +28,43 @@ export type RefusalReason =
   | 'no-hello' // the tunnel said nothing in time
   | HelloFault;
 
+/** Where an address is reached, and at which port. */
+export interface Place {
+  address: string;
+  port: number;
+}
+
+/** The two ends of a connection from inside: the program's, and the listener's as it was reached. */
+export interface Ends {
+  from: Place;
+  to: Place;
+  /** No connection: a datagram, whose sender's end is anybody's a moment later. */
+  isDatagram?: boolean;
+}
+
+/** Who has made a connection, as whoever started the proxy has found out. */
+export interface Asker {
+  /** The members of an entry that say so. */
+  entry: Readonly<Record<string, unknown>>;
+  /** To askers with the same one the same answer is one that repeats. */
+  key: string;
+}
+
+/** A connection to a host that has ended. */
+export interface EndedConnection {
+  /** Its number in the session, which the answer that let it through has too; null where it served several requests. */
+  connection: number | null;
+  via: Via;
+  host: string;
+  port: number;
+  asker: Asker | undefined;
+  /** Bytes to the host and from it, TLS and all; null where what moved them was lost. */
+  sent: number | null;
+  received: number | null;
+  /** From when the host had answered. */
+  ms: number;
+}
+
 /** One answer of the proxy, as it goes into the session's log (class `decision`). */
 export interface EgressDecision {
   via: Via;
@@ -42,6 +79,10 @@ export interface EgressDecision {
   source: Source | null;
   /** Addresses that the name stood for and that were checked; in them is the one dialled. Empty where nothing was looked up. */
   addresses: string[];
+  /** Where a connection of its own follows: its number in the session. */
+  connection?: number;
+  /** Who asked, where somebody finds that out. */
+  asker?: Asker;
 }
 
 /** Thrown inside the proxy to end a request: what the program is told and the log says. */

@@ -39,7 +39,7 @@ export class Endpoint {
     this.#readSecret = readSecret;
     this.#stance = credential.way;
     this.#target = readHost(host, 443);
-    this.#agent = new CheckedAgent(egress, this.#target, tls);
+    this.#agent = new CheckedAgent(egress, this.#stance, this.#target, tls);
     this.#server = strictServer()
       .on('request', (asked: IncomingMessage, answer: ServerResponse) => void this.#forward(asked, answer))
       .on('upgrade', (asked: IncomingMessage, socket: Socket, head: Buffer) => void this.#upgrade(asked, socket, head))
@@ -106,14 +106,18 @@ export class Endpoint {
   /** The request as it goes on to the host, once it has been admitted. Throws a Refusal. */
   async #admitted(asked: IncomingMessage): Promise<RequestOptions> {
     const path = asked.url ?? '';
-    if (!path.startsWith('/')) throw await this.#refused(path, `"${shown(path)}" is no path`);
+    if (!path.startsWith('/')) throw await this.#refused(path, `"${shown(path)}" is no path`, asked.socket);
     // RFC 9110 section 9.3.8: the answer would be the request, with the credential.
     if (asked.method === 'TRACE')
-      throw await this.#refused(path, 'TRACE is not passed on where a credential is put on');
+      throw await this.#refused(path, 'TRACE is not passed on where a credential is put on', asked.socket);
     // Whoever means the host says so; to a listener of its own a program says that one's address.
     if (this.#stance === 'terminate' && !isFor(asked, this.#target))
-      throw await this.#refused(path, `the request on a connection to ${this.#target.host} has another Host field`);
-    await this.#egress.admit(this.#stance, this.#target);
+      throw await this.#refused(
+        path,
+        `the request on a connection to ${this.#target.host} has another Host field`,
+        asked.socket,
+      );
+    await this.#egress.admit(this.#stance, this.#target, asked.socket);
     const { header, value } = this.#credential;
     const secret = await this.#take();
     return {
@@ -143,15 +147,16 @@ export class Endpoint {
     }
   }
 
-  #refused(said: string, message: string): Promise<Refusal> {
-    return this.#egress.refused(this.#stance, { said }, new Refusal('bad-request', message, this.#credential.source));
+  #refused(said: string, message: string, socket: Socket): Promise<Refusal> {
+    const refusal = new Refusal('bad-request', message, this.#credential.source);
+    return this.#egress.refused(this.#stance, { said }, refusal, socket);
   }
 
   async #refuse(said: string, socket: Socket, message: string): Promise<void> {
     if (!socket.writable) return void socket.destroy();
     sayLast(
       socket,
-      answerText(await this.#refused(said, message).catch((error: unknown) => error)),
+      answerText(await this.#refused(said, message, socket).catch((error: unknown) => error)),
       this.#egress.patienceMs,
     );
   }
@@ -160,12 +165,14 @@ export class Endpoint {
 /** TLS connections to one host, opened through the proxy's own checks. */
 class CheckedAgent extends Agent {
   readonly #egress: Egress;
+  readonly #stance: Stance;
   readonly #target: Target;
   readonly #tls: ConnectionOptions;
 
-  constructor(egress: Egress, target: Target, tls: ConnectionOptions) {
+  constructor(egress: Egress, stance: Stance, target: Target, tls: ConnectionOptions) {
     super({ keepAlive: true, maxSockets: 64, timeout: 60_000 });
     this.#egress = egress;
+    this.#stance = stance;
     this.#target = target;
     this.#tls = tls;
   }
@@ -179,7 +186,10 @@ class CheckedAgent extends Agent {
 
   async #open(): Promise<Duplex> {
     const { host, kind } = this.#target;
-    const socket = await this.#egress.dial(await this.#egress.look(this.#target));
+    const admitted = await this.#egress.look(this.#target);
+    // It serves requests of whoever asks.
+    const shared = { via: this.#stance, asker: undefined, connection: null };
+    const socket = await this.#egress.dial({ ...admitted, ...shared });
     return tlsConnect({
       // Whatever NODE_TLS_REJECT_UNAUTHORIZED says where nd7 was started: a credential goes to nobody who is not the host.
       rejectUnauthorized: true,

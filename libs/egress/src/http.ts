@@ -66,7 +66,7 @@ export class HttpFront {
       const meant = this.#meant.get(client);
       if (meant !== undefined) {
         const refusal = new Refusal('bad-request', `the proxy is another: this connection is to ${meant.host}`);
-        throw await this.#egress.refused('transparent', { said: asked.url ?? '' }, refusal);
+        throw await this.#egress.refused('transparent', { said: asked.url ?? '' }, refusal, client);
       }
       if (!this.#isAdmitted(asked)) return sayLast(client, TOKEN_WANTED, this.#egress.patienceMs);
       if (head.length > 0) client.unshift(head);
@@ -91,7 +91,7 @@ export class HttpFront {
         meant === undefined ? absoluteTarget(asked) : originTarget(asked, meant),
       );
       // A connection of its own for each request: it is never used for another authority.
-      const upstream = await this.#egress.dial(await this.#egress.admit(via, target));
+      const upstream = await this.#egress.dial(await this.#egress.admit(via, target, asked.socket));
       const authority = target.port === 80 ? shownHost(target) : `${shownHost(target)}:${String(target.port)}`;
       const headers = [...requestFields(asked, authority), 'Connection', 'close'];
       const sent = request({
@@ -123,13 +123,15 @@ export class HttpFront {
     try {
       return read();
     } catch (error) {
-      throw error instanceof Refusal ? await this.#egress.refused(via, { said: asked.url ?? '' }, error) : error;
+      throw error instanceof Refusal
+        ? await this.#egress.refused(via, { said: asked.url ?? '' }, error, asked.socket)
+        : error;
     }
   }
 
   async #refuse(via: 'connect' | 'http', asked: IncomingMessage, socket: Socket, refusal: Refusal): Promise<void> {
     const recorded = await this.#egress
-      .refused(via, { said: asked.url ?? '' }, refusal)
+      .refused(via, { said: asked.url ?? '' }, refusal, socket)
       .catch((error: unknown) => error);
     sayLast(socket, answerText(recorded), this.#egress.patienceMs);
   }
@@ -137,7 +139,9 @@ export class HttpFront {
   async #unreadable(error: NodeJS.ErrnoException, socket: Socket): Promise<void> {
     if (error.code === 'ECONNRESET' || !socket.writable) return void socket.destroy();
     const refusal = new Refusal('bad-request', `this is no HTTP/1.1 request (${error.code ?? error.message})`);
-    const recorded = await this.#egress.refused('http', { said: '' }, refusal).catch((failed: unknown) => failed);
+    const recorded = await this.#egress
+      .refused('http', { said: '' }, refusal, socket)
+      .catch((failed: unknown) => failed);
     sayLast(socket, answerText(recorded), this.#egress.patienceMs);
   }
 

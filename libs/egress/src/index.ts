@@ -9,7 +9,7 @@
 export { SessionAuthority } from './authority.js';
 export { Egress } from './proxy.js';
 export type { EgressOptions, LostRelay } from './proxy.js';
-export type { EgressDecision, RefusalReason, Via } from './decision.js';
+export type { Asker, EgressDecision, EndedConnection, Ends, Place, RefusalReason, Via } from './decision.js';
 export type { ReadSecret } from './endpoint.js';
 export { POOL, type AddressPool } from './pool.js';
 export { readSecret } from './secret.js';

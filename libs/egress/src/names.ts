@@ -1,7 +1,7 @@
 import type { Socket as Datagrams, RemoteInfo } from 'node:dgram';
 import type { Socket } from 'node:net';
 import { answerQuery, CODE, readQuery, TYPE, type Query } from './dns-message.js';
-import { Refusal } from './decision.js';
+import { Refusal, type Asker } from './decision.js';
 import { TTL } from './pool.js';
 import type { Egress } from './proxy.js';
 import { readHost, shown } from './target.js';
@@ -37,7 +37,9 @@ export class NameServer {
     datagrams.on('message', (bytes: Buffer, { port, address }: RemoteInfo) => {
       if (this.#waiting >= MOST_WAITING) return;
       this.#waiting++;
-      void this.answer(bytes)
+      const client = {};
+      this.#egress.claim(client, { from: { address, port }, to: datagrams.address(), isDatagram: true });
+      void this.answer(bytes, client)
         .then((answer) => answer && datagrams.send(answer, port, address, () => undefined))
         // The socket may have been closed meanwhile.
         .catch(() => undefined)
@@ -52,7 +54,7 @@ export class NameServer {
       const length = held.length < 2 ? undefined : held.readUInt16BE(0);
       if (length !== undefined && length > MAX_QUERY) break;
       if (length !== undefined && held.length >= 2 + length) {
-        const answer = await this.answer(held.subarray(2, 2 + length));
+        const answer = await this.answer(held.subarray(2, 2 + length), socket);
         if (answer === undefined) break;
         held = held.subarray(2 + length);
         const isTaken = socket.write(Buffer.concat([Buffer.of(answer.length >> 8, answer.length & 255), answer]));
@@ -67,13 +69,13 @@ export class NameServer {
     socket.destroy();
   }
 
-  /** The answer to one message; undefined where it is no query. */
-  async answer(bytes: Uint8Array): Promise<Uint8Array | undefined> {
+  /** The answer to one message; undefined where it is no query. `client` is what it came by. */
+  async answer(bytes: Uint8Array, client?: object): Promise<Uint8Array | undefined> {
     const query = readQuery(bytes);
     if ('fault' in query) return query.fault;
     if (query.edns !== undefined && query.edns !== EDNS) return answerQuery(query, CODE.badVersion);
     try {
-      const name = await this.#admit(query);
+      const name = await this.#admit(query, await this.#egress.askerOf(client));
       if (query.type !== TYPE.a && query.type !== TYPE.any) return answerQuery(query, CODE.ok);
       const address = this.#egress.pool.addressOf(name);
       return address === undefined ? answerQuery(query, CODE.failed) : answerQuery(query, CODE.ok, [address], TTL);
@@ -84,7 +86,7 @@ export class NameServer {
   }
 
   /** The name, where it may be reached at all. Throws a Refusal, which has been recorded. */
-  async #admit({ name }: Query): Promise<string> {
+  async #admit({ name }: Query, asker: Asker | undefined): Promise<string> {
     let answer;
     try {
       const target = readHost(name, NO_PORT);
@@ -92,20 +94,20 @@ export class NameServer {
       answer = { host: target.host, source: this.#egress.sourceOf(target) };
     } catch (error) {
       if (!(error instanceof Refusal)) throw error;
-      await this.#once(shown(name), error);
+      await this.#once(shown(name), error, asker);
       throw error;
     }
-    await this.#once(answer.host, answer.source);
+    await this.#once(answer.host, answer.source, asker);
     return answer.host;
   }
 
   /** Records an answer unless it stands there. One that could not be recorded is none. */
-  #once(host: string, by: Refusal | Parameters<Egress['recordName']>[1]): Promise<void> {
+  #once(host: string, by: Refusal | Parameters<Egress['recordName']>[1], asker: Asker | undefined): Promise<void> {
     const [reason, source] = by instanceof Refusal ? [by.reason, by.source] : [null, by];
-    const key = JSON.stringify([host.toLowerCase(), reason, source]);
+    const key = JSON.stringify([host.toLowerCase(), reason, source, asker?.key]);
     const known = this.#known.get(key);
     if (known !== undefined) return known;
-    const recorded = this.#egress.recordName(host, by);
+    const recorded = this.#egress.recordName(host, by, asker);
     recorded.catch(() => this.#known.delete(key));
     if (this.#known.size >= MOST_KNOWN) this.#known.delete(this.#known.keys().next().value as string);
     this.#known.set(key, recorded);

@@ -14,24 +14,37 @@ import {
   type Source,
 } from '@nd7/policy';
 import type { SessionAuthority } from './authority.js';
-import { Refusal, Unreachable, type EgressDecision, type Via } from './decision.js';
+import {
+  Refusal,
+  Unreachable,
+  type Asker,
+  type EgressDecision,
+  type EndedConnection,
+  type Ends,
+  type Place,
+  type Via,
+} from './decision.js';
 import { dial, dialInflow, directly, type Connect } from './dial.js';
 import { Endpoint, type ReadSecret } from './endpoint.js';
 import { HttpFront } from './http.js';
 import { lookups, type Resolve } from './lookup.js';
 import { NameServer } from './names.js';
 import { AddressPool } from './pool.js';
-import type { Place, RelayEnd } from './relay.js';
+import type { RelayEnd } from './relay.js';
 import { Relayed, type Meaning } from './relayed.js';
 import { answerSocks } from './socks.js';
-import { admit, readHost, shown, sourceOf, type Admitted, type Target } from './target.js';
+import { admit, readHost, shown, sourceOf, type Admitted, type Passed, type Target } from './target.js';
 import { endTls, type Terminated } from './terminate.js';
 import { takeTransparent } from './transparent.js';
 import { awaitHello, join, nextBytes } from './tunnel.js';
 
 export interface EgressOptions {
-  /** The rules of this moment: asked anew for each request, since grants come and go. */
-  rules: () => NetworkRules;
+  /** The rules of this moment: asked anew for each request, since grants come and go. Of an asker those that hold for it; else those that hold for anybody. */
+  rules: (asker?: Asker) => NetworkRules;
+  /** Finds out who has made a connection: asked once for each, as soon as it is there. */
+  askerOf?: (ends: Ends) => Asker | undefined | Promise<Asker | undefined>;
+  /** Told when a connection to a host has ended. */
+  ended?: (connection: EndedConnection) => void;
   /**
    * Called once for each answer, before it takes effect. Where it throws, nothing goes out. `isRepeated`: the very same answer was recorded before, with
    * the same rule and addresses.
@@ -79,9 +92,12 @@ export class Egress {
   readonly #terminated = new Map<string, Terminated>();
   readonly #open = new Set<Socket>();
   /** Connections towards servers, and what was admitted when they were opened. */
-  readonly #upstream = new Map<Socket, Open>();
+  readonly #upstream = new Map<Socket, Passed>();
   /** Answers that have been recorded, as text. */
   readonly #recorded = new Set<string>();
+  /** Who has made the connections from inside: by the socket, or by what stands for one that the relay holds. */
+  readonly #askers = new WeakMap<object, Promise<Asker | undefined>>();
+  #connections = 0;
   readonly #relayed: Relayed | undefined;
   readonly #connect: Connect;
   readonly #resolve: Resolve;
@@ -160,17 +176,41 @@ export class Egress {
     for (const socket of this.#open) socket.destroy();
   }
 
-  /** Ends the open connections to what the rules of this moment no longer let through; answers how many those were. */
-  recheck(): number {
-    const rules = this.#options.rules();
-    const lost = [...this.#upstream].filter(([, open]) => !isOpen(rules, open));
-    for (const [socket] of lost) socket.destroy();
-    return lost.length + (this.#relayed?.recheck((open) => isOpen(rules, open)) ?? 0);
+  /** Ends every connection, and resolves when all that went through them has been told. Nothing is served afterwards. */
+  async finish(): Promise<void> {
+    this.#isOver = true;
+    const closed = [...this.#upstream.keys()].map((socket) => new Promise((done) => socket.once('close', done)));
+    for (const socket of this.#open) socket.destroy();
+    await Promise.all([...closed, this.#relayed?.finish()]);
   }
 
-  /** Whether the rules of this moment let something through. */
+  /** Ends the open connections to what the rules of this moment no longer let through; answers how many those were. */
+  recheck(): number {
+    const lost = [...this.#upstream].filter(([, open]) => !this.isOpen(open));
+    for (const [socket] of lost) socket.destroy();
+    return lost.length + (this.#relayed?.recheck((open) => this.isOpen(open)) ?? 0);
+  }
+
+  /** Whether the rules of this moment let something through, for who asked. */
   isOpen(open: Open): boolean {
-    return isOpen(this.#options.rules(), open);
+    return isOpen(this.#options.rules(open.asker), open);
+  }
+
+  /** A connection from inside is there. */
+  claim(client: object, ends: Ends | undefined): void {
+    const { askerOf } = this.#options;
+    if (askerOf === undefined || ends === undefined) return;
+    this.#askers.set(
+      client,
+      // Whoever cannot be told is nobody.
+      (async () => askerOf(ends))().catch(() => undefined),
+    );
+  }
+
+  /** Who made one connection has made the other one, too. */
+  claimLike(client: object, like: object): void {
+    const asker = this.#askers.get(like);
+    if (asker !== undefined) this.#askers.set(client, asker);
   }
 
   /** Whether TLS for it ends here. */
@@ -195,27 +235,30 @@ export class Egress {
     return timingSafeEqual(shown as Buffer, held as Buffer);
   }
 
-  /** Decides and records. Throws a Refusal, which has been recorded. */
-  async admit(via: Via, target: Target): Promise<Admitted> {
+  /** Decides and records; `client` is what asks. Throws a Refusal, which has been recorded. */
+  async admit(via: Via, target: Target, client: object): Promise<Passed> {
     try {
-      const admitted = await this.look(target);
-      await this.#record({
-        via,
-        ...seen(target),
-        verdict: 'allow',
-        reason: null,
-        source: admitted.source,
-        addresses: admitted.addresses,
-      });
-      return admitted;
+      const asker = await this.#askers.get(client);
+      const passed = { ...(await this.look(target, asker)), via, asker, connection: this.#numberOf(via, target) };
+      const { source, addresses, connection } = passed;
+      const answer = { via, ...seen(target), verdict: 'allow', reason: null, source, addresses } as const;
+      await this.#record({ ...answer, ...(connection !== null && { connection }) }, asker);
+      return passed;
     } catch (error) {
-      throw error instanceof Refusal && error.reason !== 'unrecorded' ? await this.refused(via, target, error) : error;
+      throw error instanceof Refusal && error.reason !== 'unrecorded'
+        ? await this.refused(via, target, error, client)
+        : error;
     }
   }
 
-  /** What the rules say of a host and port, without looking anything up. */
-  decide(target: Target): HostDecision {
-    return decideHost(this.#options.rules(), target, target.port);
+  /** Requests that a credential is put on to share connections. */
+  #numberOf(via: Via, target: Target): number | null {
+    return via === 'endpoint' || via === 'terminate' || this.isTerminated(target) ? null : ++this.#connections;
+  }
+
+  /** What the rules say of a host and port for who asks, without looking anything up. */
+  async decide(target: Target, client: object): Promise<HostDecision> {
+    return decideHost(this.#options.rules(await this.#askers.get(client)), target, target.port);
   }
 
   /** Whether a host may be reached on some port. */
@@ -228,45 +271,58 @@ export class Egress {
     return sourceOf(target, this.#options.rules());
   }
 
+  /** Who asks; undefined where nobody finds that out. */
+  askerOf(client: object | undefined): Promise<Asker | undefined> | undefined {
+    return client && this.#askers.get(client);
+  }
+
   /** Records that a name was answered for, by a rule, or that it was not. Throws a Refusal where that cannot be. */
-  recordName(host: string, by: Source | Refusal): Promise<void> {
+  recordName(host: string, by: Source | Refusal, asker: Asker | undefined): Promise<void> {
     const isRefused = by instanceof Refusal;
     const [reason, source] = isRefused ? [by.reason, by.source] : [null, by];
-    return this.#record({
-      via: 'dns',
-      host,
-      port: null,
-      verdict: isRefused ? 'deny' : 'allow',
-      reason,
-      source,
-      addresses: [],
-    });
+    const verdict = isRefused ? 'deny' : 'allow';
+    return this.#record({ via: 'dns', host, port: null, verdict, reason, source, addresses: [] }, asker);
   }
 
   /** Decides and looks up again what was admitted and recorded already: for one more connection to the same host. Throws a Refusal. */
-  look(target: Target): Promise<Admitted> {
-    return admit(target, this.#options.rules(), this.#resolve);
+  look(target: Target, asker?: Asker): Promise<Admitted> {
+    return admit(target, this.#options.rules(asker), this.#resolve);
   }
 
-  /** Records a refusal and gives it back; `target` is what was asked for, as far as it could be read. */
-  async refused(via: Via, target: Target | { said: string }, refusal: Refusal): Promise<Refusal> {
+  /** Records a refusal and gives it back; `target` is what was asked for, as far as it could be read, and `client` what asked. */
+  async refused(via: Via, target: Target | { said: string }, refusal: Refusal, client: object): Promise<Refusal> {
     const asked = 'said' in target ? { host: shown(target.said), port: null } : seen(target);
     const { reason, source, addresses } = refusal;
-    await this.#record({ via, ...asked, verdict: 'deny', reason, source, addresses });
+    await this.#record({ via, ...asked, verdict: 'deny', reason, source, addresses }, await this.#askers.get(client));
     return refusal;
   }
 
   /** Dials what was admitted. Throws Unreachable. */
-  async dial({ target, addresses }: Admitted): Promise<Socket> {
+  async dial(passed: Passed): Promise<Socket> {
     // What goes over it is read here, whatever the rule lets through.
-    return this.#opened(await dial(target, addresses, this.#connect, this.patienceMs), { target, raw: false });
+    const socket = await dial(passed.target, passed.addresses, this.#connect, this.patienceMs);
+    return this.#opened(socket, { ...passed, raw: false });
   }
 
-  #opened(socket: Socket, { target, raw }: Open): Socket {
+  /** Tells that a connection to what was admitted has ended. */
+  over(
+    { connection, via, target: { host, port }, asker }: Passed,
+    moved: Pick<EndedConnection, 'sent' | 'received' | 'ms'>,
+  ): void {
+    this.#options.ended?.({ connection, via, host, port, asker, ...moved });
+  }
+
+  #opened(socket: Socket, passed: Passed): Socket {
+    const { target } = passed;
+    const since = performance.now();
     this.#track(socket);
-    this.#upstream.set(socket, { target, raw });
-    socket.once('close', () => this.#upstream.delete(socket));
-    if (this.isOpen({ target, raw })) return socket;
+    this.#upstream.set(socket, passed);
+    socket.once('close', () => {
+      this.#upstream.delete(socket);
+      const { bytesWritten: sent, bytesRead: received } = socket;
+      this.over(passed, { sent, received, ms: Math.round(performance.now() - since) });
+    });
+    if (this.isOpen(passed)) return socket;
     // A grant that ended while the other end was reached.
     socket.destroy();
     throw new Unreachable('refused', `${target.host} may not be reached any more`);
@@ -277,7 +333,7 @@ export class Egress {
    * but a hello for the host that was asked for is cut before a byte has gone out. Throws a Refusal or Unreachable before `accept`.
    */
   async tunnel(via: Via, client: Socket, target: Target, accept: () => void): Promise<void> {
-    const admitted = await this.admit(via, target);
+    const admitted = await this.admit(via, target, client);
     const terminated = this.isTerminated(target) ? this.#terminated.get(target.host) : undefined;
     if (terminated !== undefined) {
       accept();
@@ -293,7 +349,7 @@ export class Egress {
     } catch (error) {
       upstream.destroy();
       client.destroy();
-      if (error instanceof Refusal) await this.refused(via, target, error);
+      if (error instanceof Refusal) await this.refused(via, target, error, client);
     }
   }
 
@@ -316,6 +372,7 @@ export class Egress {
       }
       this.#inside++;
       socket.once('close', () => this.#inside--);
+      if (!this.#askers.has(socket)) this.claim(socket, endsOf(socket));
       this.#track(socket);
       take(socket);
     };
@@ -341,10 +398,11 @@ export class Egress {
     else await answerSocks(this, socket).catch(() => socket.destroy());
   }
 
-  async #record(decision: EgressDecision): Promise<void> {
-    const said = JSON.stringify(decision);
+  async #record({ connection, ...decision }: EgressDecision, asker: Asker | undefined): Promise<void> {
+    const said = JSON.stringify([decision, asker?.key]);
+    const all = { ...decision, ...(connection !== undefined && { connection }), ...(asker !== undefined && { asker }) };
     try {
-      await this.#options.record(decision, this.#recorded.has(said));
+      await this.#options.record(all, this.#recorded.has(said));
       if (this.#recorded.size >= MOST_RECORDED) this.#recorded.clear();
       this.#recorded.add(said);
     } catch (error) {
@@ -359,7 +417,14 @@ export class Egress {
 }
 
 /** What was opened by the rules: where it is raw, one that lets TLS alone through is not enough. */
-type Open = Pick<Admitted, 'target' | 'raw'>;
+type Open = Pick<Passed, 'target' | 'raw' | 'asker'>;
+
+/** Undefined where it has gone already. */
+function endsOf({ remoteAddress, remotePort, localAddress, localPort }: Socket): Ends | undefined {
+  if (remoteAddress === undefined || remotePort === undefined || localAddress === undefined || localPort === undefined)
+    return undefined;
+  return { from: { address: remoteAddress, port: remotePort }, to: { address: localAddress, port: localPort } };
+}
 
 function isOpen(rules: NetworkRules, { target, raw }: Open): boolean {
   if (loopbackAddresses(target.host) !== undefined) return portRule(rules, 'loopback', target.port) !== undefined;

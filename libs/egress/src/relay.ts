@@ -1,24 +1,27 @@
 import { spawn, type ChildProcess } from 'node:child_process';
 import { Socket, type Server } from 'node:net';
 import type { Duplex } from 'node:stream';
+import type { Ends, Place } from './decision.js';
 
-/** Where an address is reached, and at which port. */
-export interface Place {
-  address: string;
-  port: number;
+/** What went through a connection whose other end was there. */
+export interface Moved {
+  sent: number;
+  received: number;
+  ms: number;
 }
 
 /** What the relay asks and tells; a link is one connection from inside, by the number that the relay gave it. */
 export interface RelayFront {
-  /** A program has connected at a listener, to this address of the session's, and said this: the whole head of a CONNECT, or as much as was waited for. */
-  asked(link: number, listener: number, at: Place, said: Buffer): void;
+  /** A program has connected at a listener, from and to these addresses of the session's, and said this: the whole head of a CONNECT, or as much as was waited for. */
+  asked(link: number, listener: number, ends: Ends, said: Buffer): void;
   /** What has come through the tunnel so far. */
   hello(link: number, bytes: Buffer): void;
   /** What was still wanted of that did not come in time. */
   silent(link: number): void;
   /** No address could be reached; `errno` is the last one's, 0 where none answered in time. */
   failed(link: number, errno: number): void;
-  ended(link: number): void;
+  /** `moved`: where the other end was there. */
+  ended(link: number, moved?: Moved): void;
   /** A connection that the relay does not serve, as it was accepted: nothing of what it says has been read. */
   handed(link: number, listener: number, socket: Socket): void;
   /** The relay has ended though nobody closed it, and its connections with it. */
@@ -35,7 +38,7 @@ export interface RelayEnd {
 export type Beginning = 'first' | 'atOnce';
 
 const TOLD = { ask: 1, hello: 2, silent: 3, failed: 4, ended: 5 } as const;
-const ORDER = { hand: 1, wait: 2, dial: 3, need: 4, go: 5, cut: 6, last: 7 } as const;
+const ORDER = { hand: 1, wait: 2, dial: 3, need: 4, go: 5, cut: 6, last: 7, over: 8 } as const;
 const DIAL_FLAG = { hello: 1, established: 2 } as const;
 const HEAD = 12;
 /** FRAME_MAX and ADDRESSES_MAX of native/relay/src/relay.h. */
@@ -149,7 +152,12 @@ export class Relay {
     this.#order(ORDER.last, link, Buffer.from(text).subarray(0, MAX_ORDER - HEAD));
   }
 
-  /** Ends every connection. Killed, since one that is stopped hears nothing. */
+  /** Ends every connection; of each it is told at once. */
+  over(): void {
+    this.#order(ORDER.over, 0);
+  }
+
+  /** Ends every connection, and the relay. Killed, since one that is stopped hears nothing. */
   close(): void {
     this.#isOver = true;
     this.#child.kill('SIGKILL');
@@ -186,16 +194,25 @@ export class Relay {
 
   #read(kind: number, link: number, body: Buffer): void {
     if (this.#isOver) return;
-    if (kind === TOLD.ask && body.length >= 12) {
-      const address = [3, 2, 1, 0].map((i) => body[4 + i]).join('.');
-      const at = { address, port: body.readUInt32LE(8) };
-      this.#front.asked(link, body.readUInt32LE(0), at, body.subarray(12));
+    if (kind === TOLD.ask && body.length >= 20) {
+      const ends = { to: placeAt(body, 4), from: placeAt(body, 12) };
+      this.#front.asked(link, body.readUInt32LE(0), ends, body.subarray(20));
     } else if (kind === TOLD.hello) this.#front.hello(link, body);
     else if (kind === TOLD.silent) this.#front.silent(link);
     else if (kind === TOLD.failed && body.length === 4) this.#front.failed(link, body.readUInt32LE(0));
-    else if (kind === TOLD.ended) this.#front.ended(link);
+    else if (kind === TOLD.ended) this.#front.ended(link, movedOf(body));
     else this.#child.kill('SIGKILL');
   }
+}
+
+function placeAt(body: Buffer, at: number): Place {
+  return { address: [3, 2, 1, 0].map((i) => body[at + i]).join('.'), port: body.readUInt32LE(at + 4) };
+}
+
+function movedOf(body: Buffer): Moved | undefined {
+  if (body.length < 20) return undefined;
+  const [sent, received] = [body.readBigUInt64LE(0), body.readBigUInt64LE(8)].map(Number) as [number, number];
+  return { sent, received, ms: body.readUInt32LE(16) };
 }
 
 function uint32(value: number): Buffer {

@@ -4,16 +4,18 @@ import { getSystemErrorName } from 'node:util';
 import { duplicate } from '@nd7/kernel';
 import { answerText } from './answer.js';
 import { readConnect } from './connect-head.js';
-import { Refusal, Unreachable, type Via } from './decision.js';
+import { Refusal, Unreachable, type Ends, type Via } from './decision.js';
 import { alternate, notReached, unreachable } from './dial.js';
 import type { Egress } from './proxy.js';
-import { Relay, type Place, type RelayEnd, type RelayFront } from './relay.js';
-import type { Admitted, Target } from './target.js';
+import { Relay, type Moved, type RelayEnd, type RelayFront } from './relay.js';
+import type { Passed, Target } from './target.js';
 import { neededHello } from './tunnel.js';
 import { HANDSHAKE, transparentTarget } from './transparent.js';
 
 /** A session is given so many relays: one that ends again and again is ended by somebody. */
 const MOST_RELAYS = 5;
+/** So long the relay is waited for at the end; it answers at once. */
+const LATE_MS = 1_000;
 
 /** What a listener's connections mean: requests to a proxy, hosts by their address inside, or one port of this machine's loopback. */
 export type Meaning = 'proxy' | 'transparent' | Target;
@@ -32,7 +34,9 @@ interface Link {
   via: Via;
   /** Of a program that asked for a tunnel: its request's length, and that it hears why there is none. */
   head: number;
-  admitted?: Admitted;
+  admitted?: Passed;
+  /** When it was dialled. */
+  since?: number;
   /** Lets the address that was connected to mean another name. */
   release?: () => void;
 }
@@ -51,6 +55,7 @@ export class Relayed implements RelayFront {
   #relay: Relay | undefined;
   #isStarted = false;
   #started = 0;
+  #allEnded: () => void = () => undefined;
 
   constructor(egress: Egress, program: string, most: number) {
     this.#egress = egress;
@@ -70,14 +75,34 @@ export class Relayed implements RelayFront {
     this.#letGo();
   }
 
-  asked(id: number, listener: number, at: Place, said: Buffer): void {
+  /** Ends every link, and resolves when all that went through them has been told, or cannot be any more. */
+  finish(): Promise<void> {
+    if (this.#relay === undefined || this.#links.size === 0) return Promise.resolve();
+    return new Promise((done) => {
+      const late = setTimeout(() => {
+        this.#forget();
+        done();
+      }, LATE_MS);
+      this.#allEnded = () => {
+        clearTimeout(late);
+        done();
+      };
+      this.#relay?.over();
+    });
+  }
+
+  asked(id: number, listener: number, ends: Ends, said: Buffer): void {
     const meaning = this.#heard[listener]?.meaning;
-    if (meaning === 'proxy') return this.#connect(id, said);
-    if (meaning === 'transparent') return this.#transparent(id, at, said);
+    if (meaning === 'proxy') return this.#connect(id, ends, said);
+    if (meaning === 'transparent') return this.#transparent(id, ends, said);
     if (meaning === undefined) return this.#relay?.cut(id);
-    const link: Link = { via: 'loopback', head: 0 };
+    void this.#open(id, this.#linked(id, ends, { via: 'loopback', head: 0 }), meaning);
+  }
+
+  #linked(id: number, ends: Ends, link: Link): Link {
     this.#links.set(id, link);
-    void this.#open(id, link, meaning);
+    this.#egress.claim(link, ends);
+    return link;
   }
 
   hello(id: number, bytes: Buffer): void {
@@ -108,15 +133,20 @@ export class Relayed implements RelayFront {
     this.#fail(id, link, errno === 0 ? notReached(target, within) : unreachable(target, getSystemErrorName(-errno)));
   }
 
-  ended(id: number): void {
-    this.#links.get(id)?.release?.();
+  ended(id: number, moved?: Moved): void {
+    const link = this.#links.get(id);
+    link?.release?.();
     this.#links.delete(id);
+    if (link?.admitted !== undefined && moved !== undefined) this.#egress.over(link.admitted, moved);
+    if (this.#links.size === 0) this.#allEnded();
   }
 
   handed(id: number, listener: number, socket: Socket): void {
     // Node makes it as if it were a client's.
     socket.allowHalfOpen = true;
     const heard = this.#heard[listener];
+    const link = this.#links.get(id);
+    if (link !== undefined) this.#egress.claimLike(socket, link);
     if (heard === undefined) socket.destroy();
     else heard.take(socket);
     this.ended(id);
@@ -124,11 +154,20 @@ export class Relayed implements RelayFront {
 
   lost(how: RelayEnd): void {
     const tunnels = [...this.#links.values()].filter(({ admitted }) => admitted !== undefined).length;
-    for (const id of this.#links.keys()) this.ended(id);
+    this.#forget();
     this.#relay = undefined;
     const goesOn = this.#started < MOST_RELAYS && this.#reopen();
     if (!goesOn) this.#letGo();
     this.#egress.lost({ ...how, tunnels, goesOn });
+  }
+
+  /** What went through its links nobody knows. */
+  #forget(): void {
+    for (const [id, { admitted, since }] of this.#links) {
+      if (admitted !== undefined && since !== undefined)
+        this.#egress.over(admitted, { sent: null, received: null, ms: Math.round(performance.now() - since) });
+      this.ended(id);
+    }
   }
 
   /** Hears its listeners again: the next connection starts another relay. False where that cannot be. */
@@ -160,7 +199,7 @@ export class Relayed implements RelayFront {
   }
 
   /** Ends the links to what is not let through any more; answers how many. */
-  recheck(isOpen: (open: Admitted) => boolean): number {
+  recheck(isOpen: (open: Passed) => boolean): number {
     const lost = [...this.#links].filter(([, { admitted }]) => admitted !== undefined && !isOpen(admitted));
     for (const [id] of lost) this.#relay?.cut(id);
     return lost.length;
@@ -182,24 +221,27 @@ export class Relayed implements RelayFront {
     this.#relay = Relay.start(this.#program, listeners, how);
   }
 
-  #connect(id: number, said: Buffer): void {
+  #connect(id: number, ends: Ends, said: Buffer): void {
     const asked = readConnect(said);
     if (asked === undefined || this.#egress.isTerminated(asked.target)) return this.#relay?.hand(id);
-    const link: Link = { via: 'connect', head: asked.length };
-    this.#links.set(id, link);
-    void this.#open(id, link, asked.target);
+    void this.#open(id, this.#linked(id, ends, { via: 'connect', head: asked.length }), asked.target);
   }
 
-  #transparent(id: number, { address, port }: Place, said: Buffer): void {
-    const target = transparentTarget(this.#egress, address, port);
-    const { allow, raw } = target === undefined ? { allow: false, raw: false } : this.#egress.decide(target);
-    if (target === undefined || !allow || this.#egress.isTerminated(target)) return this.#relay?.hand(id);
+  #transparent(id: number, ends: Ends, said: Buffer): void {
+    const target = transparentTarget(this.#egress, ends.to.address, ends.to.port);
+    if (target === undefined || this.#egress.isTerminated(target)) return this.#relay?.hand(id);
     let link = this.#links.get(id);
     if (link === undefined) {
-      link = { via: 'transparent', head: 0 };
+      link = this.#linked(id, ends, { via: 'transparent', head: 0 });
       if (target.kind === 'name') link.release = this.#egress.pool.hold(target.host);
-      this.#links.set(id, link);
     }
+    void this.#look(id, link, target, said);
+  }
+
+  async #look(id: number, link: Link, target: Target, said: Buffer): Promise<void> {
+    const { allow, raw } = await this.#egress.decide(target, link);
+    if (this.#links.get(id) !== link) return;
+    if (!allow) return this.#relay?.hand(id);
     if (!raw && said.length === 0) return this.#relay?.wait(id);
     if (!raw && said[0] !== HANDSHAKE) return this.#relay?.hand(id);
     void this.#open(id, link, target);
@@ -207,12 +249,12 @@ export class Relayed implements RelayFront {
 
   async #open(id: number, link: Link, target: Target): Promise<void> {
     try {
-      const admitted = await this.#egress.admit(link.via, target);
+      const admitted = await this.#egress.admit(link.via, target, link);
       if (this.#links.get(id) !== link) return;
       // A grant that ended while the decision was written.
       if (!this.#egress.isOpen(admitted))
         throw new Unreachable('refused', `${target.host} may not be reached any more`);
-      link.admitted = admitted;
+      Object.assign(link, { admitted, since: performance.now() });
       const places = alternate(admitted.addresses).map((address) => this.#egress.at(address, target.port));
       // Of an address no name can be in the hello.
       const name = target.kind === 'name' ? target.host : '';
@@ -229,9 +271,10 @@ export class Relayed implements RelayFront {
   }
 
   /** The tunnel is open already, and ends. */
-  #refuse(id: number, { via, admitted }: Link, refusal: Refusal): void {
+  #refuse(id: number, link: Link, refusal: Refusal): void {
+    const { via, admitted } = link;
     this.#relay?.cut(id);
-    if (admitted !== undefined) this.#egress.refused(via, admitted.target, refusal).catch(() => undefined);
+    if (admitted !== undefined) this.#egress.refused(via, admitted.target, refusal, link).catch(() => undefined);
   }
 }
 

@@ -21,11 +21,11 @@ export async function answerSocks(egress: Egress, client: Socket): Promise<void>
   const [high, low] = await bytes.take(2);
   bytes.giveBack();
   if (command !== CONNECT) {
-    await egress.refused('socks5', { said }, new Refusal('bad-request', 'only CONNECT is spoken here'));
+    await egress.refused('socks5', { said }, new Refusal('bad-request', 'only CONNECT is spoken here'), client);
     return sayLast(client, reply(REPLY.command), egress.patienceMs);
   }
   try {
-    const target = await targetOf(egress, said, ((high as number) << 8) | (low as number));
+    const target = await targetOf(egress, client, said, ((high as number) << 8) | (low as number));
     await egress.tunnel('socks5', client, target, () => client.write(reply(REPLY.ok)));
   } catch (error) {
     sayLast(client, reply(codeOf(error)), egress.patienceMs);
@@ -59,12 +59,12 @@ async function readAddress(bytes: Bytes, kind: number): Promise<string | undefin
   return (await bytes.take(length as number)).toString('latin1');
 }
 
-async function targetOf(egress: Egress, said: string, port: number): Promise<Target> {
+async function targetOf(egress: Egress, client: Socket, said: string, port: number): Promise<Target> {
   try {
     if (port === 0) throw new Refusal('bad-port', 'port 0 is no port');
     return readHost(said, port);
   } catch (error) {
-    throw error instanceof Refusal ? await egress.refused('socks5', { said }, error) : error;
+    throw error instanceof Refusal ? await egress.refused('socks5', { said }, error, client) : error;
   }
 }
 

@@ -13,7 +13,7 @@ import {
   type NetworkRules,
   type Source,
 } from '@nd7/policy';
-import { Refusal } from './decision.js';
+import { Refusal, type Asker, type Via } from './decision.js';
 import type { Resolve } from './lookup.js';
 
 /** A host and port somebody inside asked for, read once. */
@@ -26,6 +26,13 @@ export interface Admitted {
   /** The tunnel may carry anything; else its first bytes must be a ClientHello for the host. */
   raw: boolean;
   source: Source;
+}
+
+/** What was admitted for somebody, and the number of the connection that is opened for it; null where that serves several requests. */
+export interface Passed extends Admitted {
+  via: Via;
+  asker: Asker | undefined;
+  connection: number | null;
 }
 
 /** Reads `host:port`. Throws a Refusal. */

@@ -26,9 +26,10 @@ export async function endTls(
     const secureContext = authority.contextFor(admitted.target.host);
     const secure = new TLSSocket(client, { isServer: true, secureContext, ALPNProtocols: ['http/1.1'] });
     secure.on('error', () => client.destroy());
+    egress.claimLike(secure, client);
     endpoint.take(secure);
   } catch (error) {
     client.destroy();
-    if (error instanceof Refusal) await egress.refused(via, admitted.target, error);
+    if (error instanceof Refusal) await egress.refused(via, admitted.target, error, client);
   }
 }

@@ -21,7 +21,7 @@ export async function takeTransparent(egress: Egress, http: HttpFront, socket: S
   // Nothing is meant by it: as where nothing listens.
   if (target === undefined) return void socket.resetAndDestroy();
   if (target.kind === 'name') socket.once('close', egress.pool.hold(target.host));
-  const { allow, raw } = egress.decide(target);
+  const { allow, raw } = await egress.decide(target, socket);
   if (allow && !raw) {
     const first = await nextBytes(socket, egress.patienceMs);
     if (first === undefined) return void socket.destroy();

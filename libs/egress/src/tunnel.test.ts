@@ -27,6 +27,7 @@ describe.each(MOVERS)('where %s moves the bytes', (_name, mover) => {
           reason: null,
           source: SOURCE,
           addresses: ['93.184.216.34'],
+          connection: 1,
         },
       ]);
       const secure = await tlsThrough(socket, 'api.example.com');

@@ -44,6 +44,14 @@ static bool facts_of(int proc, pid_t pid, struct process *process) {
   return end != NULL && sscanf(end + 1, " %c %d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d %*d %llu", &process->state, &process->parent, &process->start) == 3;
 }
 
+bool process_of(int proc, pid_t pid, pid_t *parent, unsigned long long *start) {
+  struct process process;
+  if (!facts_of(proc, pid, &process)) return false;
+  *parent = process.parent;
+  *start = process.start;
+  return true;
+}
+
 pid_t parent_of(int proc, pid_t pid) {
   struct process process;
   return facts_of(proc, pid, &process) ? process.parent : 0;

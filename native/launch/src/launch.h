@@ -242,6 +242,8 @@ void descendants_end(pid_t spared);
 bool is_descendant(int proc, pid_t pid, pid_t first);
 /* 0: there is no such process. */
 pid_t parent_of(int proc, pid_t pid);
+/* Its parent, and when it began, in ticks since the machine did. False where it has gone. */
+bool process_of(int proc, pid_t pid, pid_t *parent, unsigned long long *start);
 
 /* --- introduced.c: in a child of the launcher -------------------------------------------------------------- */
 

@@ -14,7 +14,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum told_kind { TOLD_READY = 1, TOLD_EVENT, TOLD_ASK, TOLD_DROPPED = 5, TOLD_WIDENED, TOLD_NARROWED, TOLD_LEARNED };
+enum told_kind { TOLD_READY = 1, TOLD_EVENT, TOLD_ASK, TOLD_DROPPED = 5, TOLD_WIDENED, TOLD_NARROWED, TOLD_LEARNED, TOLD_CONNECTED };
 #define EVENTS_A_SECOND 1000u
 
 /* A thread that asks waits on its own question. */
@@ -141,6 +141,19 @@ void channel_learned(const struct call *call, uint32_t what, int error, const ch
   caller_name(call, program);
   struct iovec parts[] = {{numbers, sizeof numbers}, {(void *)(uintptr_t)real, strlen(real) + 1}, {(void *)(uintptr_t)said, strlen(said) + 1}, {program, strlen(program) + 1}};
   send_frame(TOLD_LEARNED, 0, parts, 4);
+}
+
+void channel_connected(const struct asker *asker, const struct end *from) {
+  unsigned char numbers[20], line[ASKER_LINE_MAX * 12];
+  const uint32_t values[] = {from->address, from->port, asker->to.address, asker->to.port, (uint32_t)asker->count};
+  for (size_t i = 0; i < 5; i++) put32(numbers + 4 * i, values[i]);
+  for (size_t i = 0; i < asker->count; i++) {
+    put32(line + 12 * i, (uint32_t)asker->line[i].pid);
+    put32(line + 12 * i + 4, (uint32_t)asker->line[i].start);
+    put32(line + 12 * i + 8, (uint32_t)(asker->line[i].start >> 32));
+  }
+  struct iovec parts[] = {{numbers, sizeof numbers}, {line, asker->count * 12}, {(void *)(uintptr_t)asker->program, strlen(asker->program) + 1}};
+  send_frame(TOLD_CONNECTED, 0, parts, 3);
 }
 
 int channel_ask(const struct call *call, const struct question *question, unsigned char **given, size_t *given_length) {

@@ -155,8 +155,9 @@ void dial(struct call *call, struct dial *d) {
     d->length = sizeof d->address.unix_;
   }
   const int flags = fcntl(d->fd, F_GETFL);
-  if (flags < 0 || (flags & O_NONBLOCK) != 0) return dial_fail(call, d, try(d));
-  const int error = try_at_once(d, flags);
-  if (is_under_way(error)) return wait_apart(call, d);
+  const bool is_patient = flags >= 0 && (flags & O_NONBLOCK) == 0;
+  const int error = is_patient ? try_at_once(d, flags) : try(d);
+  if (error == 0 || is_under_way(error)) asker_tell(d);
+  if (is_patient && is_under_way(error)) return wait_apart(call, d);
   dial_fail(call, d, error);
 }

@@ -182,6 +182,26 @@ void channel_event(const struct call *call, enum event_verdict verdict, enum rul
 /* What `nd7 learn` is told: real path (empty: it is not there) and path as it was said, or an address. */
 void channel_learned(const struct call *call, uint32_t what, int error, const char *real, const char *said);
 
+/* More processes than one stands below another. */
+#define ASKER_LINE_MAX 256u
+struct end {
+  uint32_t address; /* IPv4 */
+  uint16_t port;
+};
+/* Who connects, and those above up to the session's first process; of count 0 nobody can tell. */
+struct asker {
+  bool is_wanted;
+  struct end to;
+  char program[16];
+  size_t count;
+  struct {
+    pid_t pid;
+    uint64_t start;
+  } line[ASKER_LINE_MAX];
+};
+/* A connection to something that nd7 serves has this end, and comes from this asker. */
+void channel_connected(const struct asker *asker, const struct end *from);
+
 struct question {
   enum rule_call what;
   uint32_t rule;

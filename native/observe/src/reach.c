@@ -100,6 +100,7 @@ void do_connect(struct call *call) {
   if (error == 0) error = caller_address(call, &d.address, &d.length);
   if (error == 0 && domain_of(d.fd) == AF_UNIX && is_path(&d.address, d.length)) error = may_reach(call, &d);
   if (error != 0) return dial_fail(call, &d, error);
+  asker_begin(call, &d);
   dial(call, &d);
 }
 

@@ -158,7 +158,10 @@ static void connect_bare(struct call *call) {
   else if (domain == AF_UNIX && w.address.head.sa_family == AF_UNIX) error = connect_unix(call, &w);
   else if (domain == AF_INET || domain == AF_INET6) error = may_connect(call, w.fd, &w.address, w.length);
   else error = EAFNOSUPPORT;
-  if (error == 0 && !call->answered) return dial(call, &w);
+  if (error == 0 && !call->answered) {
+    asker_begin(call, &w);
+    return dial(call, &w);
+  }
   close(w.fd);
   if (w.object >= 0) close(w.object);
   if (!call->answered) call_fail(call, error);

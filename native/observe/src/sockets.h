@@ -30,6 +30,7 @@ bool is_path(const union address *address, socklen_t length);
 
 struct dial {
   struct call call;
+  struct asker asker;
   int fd;
   union address address;
   socklen_t length;
@@ -39,5 +40,12 @@ struct dial {
 void dial(struct call *call, struct dial *d);
 /* Answers it without, and closes what it holds. */
 void dial_fail(struct call *call, struct dial *d, int error);
+
+/* --- connected.c ---------------------------------------------------------------------------------------------------- */
+
+/* Finds out who connects, where that is to something that nd7 serves. Before the connection is made. */
+void asker_begin(const struct call *call, struct dial *d);
+/* Tells the front of it, once: as soon as the connection has an end of its own, and before the call is answered. */
+void asker_tell(struct dial *d);
 
 #endif

@@ -27,6 +27,7 @@ bool flow_flush(struct link *link, unsigned direction) {
     }
     flow->at += (uint32_t)n;
     flow->length -= (uint32_t)n;
+    flow->moved += (uint64_t)n;
   }
   flow->at = 0;
   return true;
@@ -58,6 +59,7 @@ void flow_move(struct link *link, unsigned direction) {
     ssize_t sent = send(to, piece, (size_t)n, MSG_NOSIGNAL);
     if (sent < 0 && !is_later()) return link_drop(link);
     if (sent < 0) sent = 0;
+    flow->moved += (uint64_t)sent;
     if (sent < n) {
       flow->length = (uint32_t)(n - sent);
       memcpy(link_store(link, direction), piece + sent, flow->length);

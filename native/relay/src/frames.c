@@ -11,6 +11,11 @@ void put32(unsigned char *to, uint32_t value) {
   for (int i = 0; i < 4; i++) to[i] = (unsigned char)(value >> (8 * i));
 }
 
+void put64(unsigned char *to, uint64_t value) {
+  put32(to, (uint32_t)value);
+  put32(to + 4, (uint32_t)(value >> 32));
+}
+
 uint32_t get32(const unsigned char *from) { return (uint32_t)from[0] | (uint32_t)from[1] << 8 | (uint32_t)from[2] << 16 | (uint32_t)from[3] << 24; }
 
 ssize_t frame_parse(const unsigned char *bytes, size_t length, struct frame *frame) {

@@ -21,7 +21,8 @@ static void wait_for(int fd, short events) {
 #define ENDS_MS 50
 
 /* Ends that the front has not heard of. */
-static unsigned char ends[64 * FRAME_HEAD];
+#define END_BODY ((size_t)20)
+static unsigned char ends[64 * (FRAME_HEAD + END_BODY)];
 static size_t ends_length;
 static int64_t ends_since;
 
@@ -57,7 +58,8 @@ void front_tell(enum told kind, uint32_t id, const void *body, size_t length, co
   send_all(parts, sizeof parts / sizeof *parts);
 }
 
-static void flush(void) {
+void front_flush(void) {
+  if (ends_length == 0) return;
   struct iovec part = {ends, ends_length};
   ends_length = 0;
   send_all(&part, 1);
@@ -67,15 +69,22 @@ int front_look(void) {
   if (ends_length == 0) return -1;
   const int64_t left = ends_since + ENDS_MS - now_ms();
   if (left > 0) return (int)left;
-  flush();
+  front_flush();
   return -1;
 }
 
-void front_ended(uint32_t id) {
-  if (ends_length == sizeof ends) flush();
+void front_ended(uint32_t id, const struct moved *moved) {
+  const size_t length = moved == NULL ? 0 : END_BODY;
+  if (sizeof ends - ends_length < FRAME_HEAD + length) front_flush();
   if (ends_length == 0) ends_since = now_ms();
-  put_head(ends + ends_length, TOLD_ENDED, id, 0);
-  ends_length += FRAME_HEAD;
+  unsigned char *at = ends + ends_length;
+  put_head(at, TOLD_ENDED, id, length);
+  if (moved != NULL) {
+    put64(at + FRAME_HEAD, moved->bytes[0]);
+    put64(at + FRAME_HEAD + 8, moved->bytes[1]);
+    put32(at + FRAME_HEAD + 16, moved->ms);
+  }
+  ends_length += FRAME_HEAD + length;
 }
 
 void front_number(enum told kind, uint32_t id, uint32_t number) {
@@ -103,7 +112,7 @@ void front_hand(uint32_t id, uint32_t listener, int fd) {
   while ((n = sendmsg(HANDLE_CHANNEL, &message, MSG_NOSIGNAL)) < 0 && (errno == EAGAIN || errno == EINTR))
     if (errno == EAGAIN) wait_for(HANDLE_CHANNEL, POLLOUT);
   if (n < 0 && errno != ETOOMANYREFS) _exit(0);
-  if (n < 0) front_ended(id);
+  if (n < 0) front_ended(id, NULL);
 }
 
 /* Node sends a handle when the one before was acknowledged, each with a line that says what we know. */

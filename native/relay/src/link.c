@@ -65,9 +65,19 @@ static void forget(struct link *link) {
 
 void link_drop(struct link *link) {
   const uint32_t id = link_id(link);
+  struct moved moved = {.bytes = {link->flows[0].moved, link->flows[1].moved}};
+  const int64_t ms = link->since == 0 ? 0 : now_ms() - link->since;
+  moved.ms = ms < UINT32_MAX ? (uint32_t)ms : UINT32_MAX;
+  const bool was_there = link->since != 0;
   if (link->state == DIALLING) dial_end(link, -1);
   forget(link);
-  front_ended(id);
+  front_ended(id, was_there ? &moved : NULL);
+}
+
+static void drop_all(void) {
+  for (struct link *link = links; link < links + LINKS_MAX; link++)
+    if (link->state != FREE) link_drop(link);
+  front_flush();
 }
 
 void link_reset(struct link *link) {
@@ -83,15 +93,17 @@ static void hand(struct link *link) {
   forget(link);
 }
 
-/* Where the program speaks first it is no matter which address it has reached. */
+/* By the two addresses the front knows who has connected, and where the program does not speak first, what it means. */
 static void ask(struct link *link, const unsigned char *bytes, size_t length) {
   struct sockaddr_in at = {0};
   socklen_t size = sizeof at;
-  if (link->at_once && (getsockname(link->ends[0], (struct sockaddr *)&at, &size) != 0 || at.sin_family != AF_INET)) return link_drop(link);
-  unsigned char body[12];
+  if (getsockname(link->ends[0], (struct sockaddr *)&at, &size) != 0 || at.sin_family != AF_INET) return link_drop(link);
+  unsigned char body[20];
   put32(body, link->listener);
   put32(body + 4, ntohl(at.sin_addr.s_addr));
   put32(body + 8, ntohs(at.sin_port));
+  put32(body + 12, ntohl(link->from.sin_addr.s_addr));
+  put32(body + 16, ntohs(link->from.sin_port));
   link_enter(link, ASKED);
   front_tell(TOLD_ASK, link_id(link), body, sizeof body, bytes, length);
 }
@@ -157,6 +169,7 @@ static bool take_head(struct link *link, size_t length) {
 
 void link_joined(struct link *link) {
   const struct dial *dial = &link->dial;
+  link->since = now_ms();
   if (!take_head(link, dial->head)) return link_drop(link);
   /* The buffer of a connection that nothing was written to has room for a line. */
   if (dial->established && send(link->ends[0], ESTABLISHED, sizeof ESTABLISHED - 1, MSG_NOSIGNAL) != sizeof ESTABLISHED - 1) return link_drop(link);
@@ -166,7 +179,7 @@ void link_joined(struct link *link) {
   if (link->flows[0].heard || link->seen > dial->head) hello(link);
 }
 
-void link_take(int fd, uint32_t listener, bool at_once) {
+void link_take(int fd, const struct sockaddr_in *from, uint32_t listener, bool at_once) {
   struct link *link = links;
   if (link_count >= most_links) {
     close(fd);
@@ -174,7 +187,7 @@ void link_take(int fd, uint32_t listener, bool at_once) {
   }
   while (link->state != FREE) link++;
   link_count++;
-  *link = (struct link){.state = FREE, .generation = link->generation, .listener = listener, .at_once = at_once, .ends = {fd, -1}};
+  *link = (struct link){.state = FREE, .generation = link->generation, .listener = listener, .from = *from, .at_once = at_once, .ends = {fd, -1}};
   link_enter(link, FIRST);
   link_watch(link, fd, SLOT_PROGRAM, EPOLL_CTL_ADD);
   if (at_once) ask(link, NULL, 0);
@@ -197,6 +210,7 @@ static void say_last(struct link *link, const struct frame *frame) {
 }
 
 void link_obey(const struct frame *frame) {
+  if (frame->kind == ORDER_OVER) return drop_all();
   struct link *link = &links[frame->id & (LINKS_MAX - 1)];
   /* It has ended meanwhile. */
   if (link->state == FREE || link_id(link) != frame->id) return;

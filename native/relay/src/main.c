@@ -28,7 +28,9 @@ static void watch(int poller, int fd, uint64_t tag) {
 
 /* One at a time: as long as more wait, there is an event. */
 static void accept_from(uint32_t listener) {
-  int fd = accept4(listeners[listener], NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+  struct sockaddr_in from = {0};
+  socklen_t size = sizeof from;
+  int fd = accept4(listeners[listener], (struct sockaddr *)&from, &size, SOCK_CLOEXEC | SOCK_NONBLOCK);
   if (fd < 0 && (errno == EMFILE || errno == ENFILE)) {
     close(spare);
     fd = accept4(listeners[listener], NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
@@ -36,7 +38,7 @@ static void accept_from(uint32_t listener) {
     spare = dup(FRONT_CHANNEL);
     return;
   }
-  if (fd >= 0) link_take(fd, listener, kinds[listener] == 'a');
+  if (fd >= 0) link_take(fd, &from, listener, kinds[listener] == 'a');
 }
 
 static void serve(int poller) {

@@ -29,11 +29,11 @@ enum { FRONT_CHANNEL = 3, HANDLE_CHANNEL = 4 };
 #define FRAME_MAX ((size_t)4096)
 
 enum told {
-  TOLD_ASK = 1,  /* listener u32, address u32 and port u32 that it was reached at; what the program says, of which nothing is taken yet */
+  TOLD_ASK = 1,  /* listener u32; address u32 and port u32 that it was reached at, and the program's; what the program says, of which nothing is taken yet */
   TOLD_HELLO,    /* all that came through the tunnel so far */
   TOLD_SILENT,   /* what was still wanted of that did not come in time */
   TOLD_FAILED,   /* errno u32 of the address dialled last; 0: none answered in time */
-  TOLD_ENDED,    /* the number means another connection from now on */
+  TOLD_ENDED,    /* the number means another connection from now on; where the other end was there: bytes u64 that went out, u64 that came in, milliseconds u32 */
 };
 enum order {
   ORDER_HAND = 1, /* give the connection to the front as it is */
@@ -43,6 +43,7 @@ enum order {
   ORDER_GO,       /* the hello is right: pass on what came, and all that comes */
   ORDER_CUT,      /* u32: 1 where the program is to see a reset */
   ORDER_LAST,     /* bytes, the last that the program hears */
+  ORDER_OVER,     /* of no connection: end all, and tell of it at once */
 };
 
 struct address {
@@ -70,6 +71,7 @@ ssize_t frame_parse(const unsigned char *bytes, size_t length, struct frame *fra
 bool number_parse(const struct frame *frame, uint32_t *number);
 bool dial_parse(const struct frame *frame, struct dial *dial);
 void put32(unsigned char *to, uint32_t value);
+void put64(unsigned char *to, uint64_t value);
 uint32_t get32(const unsigned char *from);
 
 /* --- hello.c: touches nothing but memory. --------------------------------------------------------------------------- */
@@ -78,10 +80,19 @@ bool hello_is_for(const unsigned char *bytes, size_t length, const char *name, s
 
 /* --- front.c ---------------------------------------------------------------------------------------------------- */
 
+/* What went through a connection whose other end was there. */
+struct moved {
+  uint64_t bytes[2]; /* out, in */
+  uint32_t ms;
+};
+
 /* Ends the program where the front has gone. Of ends of connections the front hears with the next word, or a moment later. */
 void front_tell(enum told kind, uint32_t id, const void *body, size_t length, const void *bytes, size_t bytes_length);
 void front_number(enum told kind, uint32_t id, uint32_t number);
-void front_ended(uint32_t id);
+/* `moved`: NULL where there was no other end. */
+void front_ended(uint32_t id, const struct moved *moved);
+/* Tells of ends now. */
+void front_flush(void);
 /* Tells of ends that have waited long enough. Returns milliseconds until others have, -1: there are none. */
 int front_look(void);
 /* Gives the front a connection. The descriptor stays the caller's. */
@@ -110,15 +121,18 @@ struct flow {
   bool ending; /* an end was seen: read until it is there */
   bool ended, shut;
   uint32_t at, length; /* what waits in the link's store for this direction */
+  uint64_t moved; /* bytes that the other side has taken */
 };
 struct link {
   enum state state;
   uint32_t generation, listener;
+  struct sockaddr_in from; /* the program's end */
   bool at_once;   /* asked about before the program has said anything */
   uint32_t seen;  /* bytes of what it said that were there when the front was asked */
   bool is_shown; /* HELLO: the front is looking */
   uint32_t needs; /* HELLO: bytes that the front wants to see */
   int64_t until;  /* timed states: milliseconds */
+  int64_t since;  /* when the other end was there; 0: not yet */
   int ends[2];    /* the program, the other */
   struct flow flows[2];
   /* DIALLING */
@@ -139,7 +153,7 @@ enum slot { SLOT_PROGRAM, SLOT_OTHER, SLOT_TRIES };
 
 void links_begin(int poller, uint32_t most, int64_t patience);
 /* A new connection at a listener; at some the front is asked before the program has said anything. */
-void link_take(int fd, uint32_t listener, bool at_once);
+void link_take(int fd, const struct sockaddr_in *from, uint32_t listener, bool at_once);
 void link_obey(const struct frame *frame);
 void link_event(uint64_t tag, uint32_t events);
 /* Looks at what has taken too long. Returns milliseconds until it wants to look again, -1: nothing is timed. */

@@ -16,7 +16,7 @@ import {
   type Proof,
   type Supervised,
 } from '@nd7/confine';
-import type { EgressDecision, LostRelay } from '@nd7/egress';
+import type { Asker, EgressDecision, EndedConnection, Ends, LostRelay } from '@nd7/egress';
 import { environmentInside, type NetworkRules, type Ruleset } from '@nd7/policy';
 import { reasonOf } from '../cli/full-disk.js';
 import { CliError } from '../cli/io.js';
@@ -25,6 +25,7 @@ import type { SessionGrants } from '../grants/session-grants.js';
 import { recorded, refuseMissing, type Boundary } from './boundary.js';
 import type { Brokered } from './brokered.js';
 import { hintIn } from './attach.js';
+import { Callers, type Caller } from './callers.js';
 import { DOOR, inDoor, type Door } from './door.js';
 import { listenersOf, wayOut, type WayOut } from './egress.js';
 import { hiddenProgram } from './hidden-program.js';
@@ -39,6 +40,7 @@ import type { RunRecord } from './record.js';
 import { SeenListeners } from './seen-listeners.js';
 import type { RunRequest } from './session-request.js';
 import { passSignals } from './signals.js';
+import { Traffic } from './traffic.js';
 
 /** What stays from one attempt to the next. */
 export interface Inside {
@@ -65,6 +67,9 @@ const SUPERVISED: Supervised = { sockets: true, masks: true };
 
 /** How a way out's own files are given to programs. */
 const FILES: Readonly<Record<PlanTier, 'placed' | 'in place' | 'none'>> = { T1: 'placed', T2: 'in place', T3: 'none' };
+
+/** How many of nd7's own processes stand between the launcher and the program. */
+const ABOVE: Readonly<Record<PlanTier, number>> = { T1: 1, T2: 2, T3: 1 };
 
 /** What became of the tunnels is a fact of the session. Where it must be recorded and cannot be, the session ends. */
 function tellLost(
@@ -101,13 +106,17 @@ export async function attempt(
   let end = (): void => undefined;
   const own = await listenersIn(way.tier, ruleset, door);
   const { nd7Home, environment } = request;
-  const rules = (): NetworkRules => grants?.network ?? ruleset.network;
+  const rules = (asker?: Asker): NetworkRules => grants?.networkFor(asker as Caller | undefined) ?? ruleset.network;
+  const callers = new Callers({ isTold: way.isObserved, above: ABOVE[way.tier], calls: grants?.calls });
+  const traffic = new Traffic((kind, data) => record.traffic(kind, data).catch(() => end()));
   const lost = (relay: LostRelay): void => tellLost(relay, request, record, () => end());
   const files = FILES[way.tier];
   let out: WayOut | undefined;
   let prepared: Prepared;
   try {
-    out = wayOut({ ruleset, nd7Home, environment, outside, record: answered, rules, lost, files, own: own?.ports });
+    const ended = (connection: EndedConnection): void => traffic.ended(connection);
+    const told = { record: answered, rules, lost, ended, askerOf: (ends: Ends) => callers.askerOf(ends) };
+    out = wayOut({ ruleset, nd7Home, environment, outside, ...told, files, own: own?.ports });
     grants?.reach(out);
     request.learning?.listensOn(out.listeners.flatMap(({ address, port }) => (address === '127.0.0.1' ? [port] : [])));
     prepared = prepareSession(request, out, door, way, own instanceof SeenListeners ? own.door : undefined);
@@ -127,8 +136,10 @@ export async function attempt(
     unrecorded: () => end(),
     door: door?.placeIn(way.tier) ?? DOOR,
   });
+  if (commands !== undefined) callers.ownerIn = (line) => commands.ownerIn(line);
   if (door !== undefined && commands !== undefined) door.hears = (payload) => commands.hears(payload);
   if (commands !== undefined && grants !== undefined) grants.ownerOf = (pid) => commands.ownerOf(pid);
+  if (grants !== undefined) grants.spoke = (line) => callers.spoke(line);
   const mediation = new Mediation(
     ruleset,
     (kind, data, ...rest) => {
@@ -148,7 +159,7 @@ export async function attempt(
     // Node makes a pipe non-blocking for all who share it when it first opens it; spawning makes those blocking that it hands on.
     void process.stderr;
     const session = launch(launcher, prepared.plan, {
-      front: request.learning?.beside(front) ?? front,
+      front: callers.beside(request.learning?.beside(front) ?? front),
       ...(commands === undefined ? {} : { commands }),
       ...(request.front && { start: request.front.start }),
       ...(own instanceof OwnListeners
@@ -185,6 +196,8 @@ export async function attempt(
       if (start !== undefined) record.ready();
       const ended = await session.ended;
       await mediation.finish();
+      await out.finish();
+      await traffic.flush();
       await commands?.over();
       if (prepared.leaves !== undefined && start !== undefined)
         await tellLate(ruleset, prepared.leaves, (...entry) => record.note(...entry), request.warn, {

@@ -10,6 +10,11 @@ import type { RunRecord } from './record.js';
 
 /** Entries about commands: a layer outside the agent ran them and saw how they ended. */
 const SOURCE = 'effect:exec-broker';
+/** So long a command is known of which nothing is left, and at most so many. */
+const PAST_MS = 2_000;
+const MOST_PAST = 1_000;
+/** So long is waited for the word that a command has begun. */
+const BEGIN_MS = 500;
 /** So many refusals are told one by one. */
 const MAX_TOLD = 20;
 
@@ -34,7 +39,11 @@ interface Running {
   call: string | undefined;
   since: number;
   keeper?: number;
+  /** When the keeper began: a number may come round. */
+  keeperStart?: string | undefined;
   shell?: number;
+  /** Until when a command is known of which nothing is left: what its processes did may be heard of later. */
+  until?: number;
 }
 
 /** A command by its name in the session's chain, and the agent's call that it is of, where that is known. */
@@ -50,6 +59,9 @@ export interface Owner {
 export class Commands implements CommandFront {
   readonly #spoken = new SpokenCommands();
   readonly #running = new Map<number, Running>();
+  readonly #past: Running[] = [];
+  /** Those who wait for a command to begin. */
+  readonly #awaiting = new Set<() => void>();
   #first: Client | undefined;
   #count = 0;
   #refused = 0;
@@ -119,7 +131,8 @@ export class Commands implements CommandFront {
 
   began(id: number, keeper: number, shell: number): void {
     const running = this.#running.get(id);
-    if (running !== undefined) Object.assign(running, { keeper, shell });
+    if (running !== undefined) Object.assign(running, { keeper, keeperStart: processFacts(keeper)?.start, shell });
+    this.#wake();
   }
 
   ended(id: number, end: CommandEnd): void {
@@ -135,20 +148,58 @@ export class Commands implements CommandFront {
   }
 
   gone(id: number): void {
+    const running = this.#running.get(id);
     this.#running.delete(id);
+    if (running?.keeper !== undefined) this.#past.push({ ...running, until: performance.now() + PAST_MS });
+    this.#wake();
   }
 
   /** The command in whose tree a process stands at this moment, by its keeper; undefined for what is below none, and for what has gone. */
   ownerOf(pid: number): Owner | undefined {
-    const line = (this.#first && lineage(pid, this.#first)) ?? [];
-    const all = [...this.#running.values()];
-    const { name, call } = all.find(({ keeper }) => line.some((one) => one.pid === keeper)) ?? {};
-    return name === undefined ? undefined : { command: name, call };
+    return this.#ownerIn((this.#first && lineage(pid, this.#first)) ?? []);
+  }
+
+  /**
+   * The command in whose tree a process stood when it was seen with those above it; undefined for what was below none. What stands below a keeper does as
+   * long as that lives: whoever loses its parents becomes the keeper's own.
+   */
+  async ownerIn(line: readonly Client[]): Promise<Owner | undefined> {
+    const until = performance.now() + BEGIN_MS;
+    for (;;) {
+      const owner = this.#ownerIn(line);
+      const left = until - performance.now();
+      // A command may be seen before it is told that it has begun: the two come by two ways.
+      const isToCome = [...this.#running.values()].some(({ keeper }) => keeper === undefined);
+      if (owner !== undefined || !isToCome || left <= 0) return owner;
+      await new Promise<void>((done) => {
+        const woken = (): void => {
+          clearTimeout(timer);
+          this.#awaiting.delete(woken);
+          done();
+        };
+        const timer = setTimeout(woken, left);
+        this.#awaiting.add(woken);
+      });
+    }
+  }
+
+  #ownerIn(line: readonly Client[]): Owner | undefined {
+    const now = performance.now();
+    while ((this.#past[0]?.until ?? now) < now || this.#past.length > MOST_PAST) this.#past.shift();
+    const isKeeper = ({ keeper, keeperStart }: Running): boolean =>
+      keeperStart !== undefined && line.some(({ pid, start }) => pid === keeper && start === keeperStart);
+    const found = [...this.#running.values()].find(isKeeper) ?? this.#past.find(isKeeper);
+    return found && { command: found.name, call: found.call };
+  }
+
+  #wake(): void {
+    for (const woken of [...this.#awaiting]) woken();
   }
 
   handedBack(id: number): void {
     const running = this.#running.get(id);
     this.#running.delete(id);
+    this.#wake();
     if (running !== undefined)
       this.#note(SOURCE, 'exec.end', { command: running.name, direct: true }, 'that a command runs by itself');
   }

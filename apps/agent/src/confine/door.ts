@@ -34,8 +34,8 @@ const MAX_TOLD = 20;
 export interface DoorGuest {
   /** What is no hook; undefined where it is nothing that is known. */
   asked(request: Request, peer: Peer, gone: Promise<void>): Promise<Answer | undefined>;
-  /** A hook was answered so; its agent may be told more. */
-  hooked(request: Request, answer: Answer): Promise<Answer>;
+  /** A hook was answered so, which has come from this process, with those above it up to the launcher; its agent may be told more. */
+  hooked(request: Request, answer: Answer, line: readonly Client[]): Promise<Answer>;
 }
 
 /** What of a hook's meta is believed from inside. */
@@ -222,8 +222,8 @@ export class Door {
 
   async #answer(request: Request, peer: Peer, gone: Promise<void>): Promise<Answer> {
     const [first, meta] = [this.#first, new Map([...request.meta].filter(([key]) => META.test(key)))];
-    if (first === undefined || lineage(peer.pid, first) === undefined)
-      return this.#refuse(peer, 'who spoke is not inside');
+    const line = first && lineage(peer.pid, first);
+    if (first === undefined || line === undefined) return this.#refuse(peer, 'who spoke is not inside');
     if (request.op !== 'hook')
       return (
         (await this.#guest?.asked(request, peer, gone)) ??
@@ -241,7 +241,7 @@ export class Door {
     };
     const answer =
       (await this.#ask(meta, inside, request.payload)) ?? (await this.#alone({ ...request, meta }, inside));
-    return this.#guest?.hooked(request, answer) ?? answer;
+    return this.#guest?.hooked(request, answer, line) ?? answer;
   }
 
   /** What the recorder says; undefined where none can be had. */

@@ -4,8 +4,11 @@ import {
   Egress,
   readSecret,
   SessionAuthority,
+  type Asker,
   type EgressDecision,
   type EgressOptions,
+  type EndedConnection,
+  type Ends,
   type LostRelay,
 } from '@nd7/egress';
 import type { Credential, NetworkRules, Ruleset } from '@nd7/policy';
@@ -38,6 +41,8 @@ export interface WayOut {
   serve(opened: readonly Opened[]): void;
   /** Ends the connections to what the rules no longer let through; answers how many. */
   recheck(): number;
+  /** Ends all connections, and resolves when what went through them has been told. */
+  finish(): Promise<void>;
   close(): void;
 }
 
@@ -52,8 +57,12 @@ export interface WayOutInput {
   record(decision: EgressDecision, isRepeated: boolean): Promise<void>;
   /** Told when what moves the bytes of tunnels has ended, though the session lives. */
   lost?(relay: LostRelay): void;
-  /** The rules of the moment, asked for each request. Absent: those of the ruleset. */
-  rules?: () => NetworkRules;
+  /** Told when a connection to a host has ended. */
+  ended?(connection: EndedConnection): void;
+  /** The rules of the moment for who asks, asked for each request. Absent: those of the ruleset. */
+  rules?: (asker?: Asker) => NetworkRules;
+  /** Who has made a connection. Absent: nobody finds that out. */
+  askerOf?(ends: Ends): Promise<Asker>;
   /**
    * Ports of listeners on this machine's own loopback, for where the session has none of its own (`listenersOf` says how many): granted ports are then
    * reached without one, and programs that know of no proxy are not.
@@ -92,7 +101,15 @@ export function wayOut(input: WayOutInput): WayOut {
     .slice(0, MAX_LOOPBACK);
   const servesLoopback = own === undefined || input.servesLoopback === true;
   const relay = own === undefined ? findRelay() : undefined;
-  const egress = new Egress({ rules, record, relay, ...(input.lost && { lost: input.lost }), ...input.internet });
+  const egress = new Egress({
+    rules,
+    record,
+    relay,
+    ...(input.lost && { lost: input.lost }),
+    ...(input.ended && { ended: input.ended }),
+    ...(input.askerOf && { askerOf: input.askerOf }),
+    ...input.internet,
+  });
   const roots = terminated(egress, input);
   const served: Served[] = [
     onLoopback(proxyPort, (proxy) => egress.serve(proxy)),
@@ -135,6 +152,7 @@ export function wayOut(input: WayOutInput): WayOut {
     },
     serve: (opened) => opened.forEach((socket, i) => served[i]?.serve(socket)),
     recheck: () => egress.recheck(),
+    finish: () => egress.finish(),
     close: () => {
       egress.close();
       roots?.clean();

@@ -164,9 +164,15 @@ export class RunRecord {
    * Appends an answer of the proxy. It is on the disk before it takes effect; one that only says again what stands there is written before, and on the disk
    * within 100 ms. Throws as `note` does.
    */
-  answer(decision: EgressDecision, isRepeated: boolean): Promise<void> {
+  answer({ asker, ...decision }: EgressDecision, isRepeated: boolean): Promise<void> {
     const how = { sync: isRepeated ? ('soon' as const) : true };
-    return this.note('network', { ...decision }, 'an answer of the proxy', 'decision:egress', undefined, how);
+    const data = { ...decision, ...asker?.entry };
+    return this.note('network', data, 'an answer of the proxy', 'decision:egress', undefined, how);
+  }
+
+  /** Appends what went through connections that have ended; on the disk within 100 ms. */
+  traffic(kind: string, data: Record<string, unknown>): Promise<void> {
+    return this.note(kind, data, 'what went through a connection', 'effect:egress', undefined, { sync: 'soon' });
   }
 
   /** One for all that come meanwhile. Where it fails, the journal has stopped, and the next entry says so. */

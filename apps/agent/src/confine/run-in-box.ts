@@ -13,6 +13,7 @@ import { runBwrap } from './run-bwrap.js';
 import { runContainer, type Inside } from './box-container.js';
 import { programOf, type EngineKind } from './box-engine.js';
 import { Ways } from './box-ways.js';
+import { Callers, type Caller } from './callers.js';
 import { DOOR, Door } from './door.js';
 import { listenersOf, wayOut, type WayOut } from './egress.js';
 import { RefusedHosts } from './hosts.js';
@@ -22,6 +23,7 @@ import { openGrants } from './open-grants.js';
 import { openOutside, type OutsidePrograms } from './outside-programs.js';
 import { RunRecord } from './record.js';
 import type { RunRequest } from './session-request.js';
+import { Traffic } from './traffic.js';
 
 /** Which box, and a person's own arguments for it: for bubblewrap in place of the view that nd7 makes of the policy, for an engine besides. */
 export type Box =
@@ -73,6 +75,10 @@ export async function runInBox(request: RunRequest, box: Box): Promise<Ended> {
     grants = await openGrants(request, record, door, outside);
     const refused = new RefusedHosts();
     const ports = Array.from({ length: listenersOf(ruleset) }, (_, i) => FIRST_PORT + i);
+    const traffic = new Traffic((kind, data) =>
+      record.traffic(kind, data).catch((error: Error) => warn(error.message)),
+    );
+    const callers = new Callers({ isTold: false, calls: grants?.calls });
     out = wayOut({
       ...{
         ruleset,
@@ -82,12 +88,15 @@ export async function runInBox(request: RunRequest, box: Box): Promise<Ended> {
         own: ports,
         servesLoopback: true,
       },
-      rules: (): NetworkRules => grants?.network ?? ruleset.network,
+      rules: (asker): NetworkRules => grants?.networkFor(asker as Caller | undefined) ?? ruleset.network,
       record: (decision, isRepeated) => {
         refused.add(decision);
         grants?.answered(decision);
         return record.answer(decision, isRepeated);
       },
+      ended: (connection) => traffic.ended(connection),
+      // Nobody makes the connections of a box for it: there are the hooks.
+      askerOf: (ends) => callers.askerOf(ends),
     });
     grants?.reach(out);
     ways = await Ways.open(
@@ -127,6 +136,8 @@ export async function runInBox(request: RunRequest, box: Box): Promise<Ended> {
     const inside: Inside = { request, ruleset, door, words: ways.words, first, shows, variables, argv, admit };
     const ended =
       box.kind === 'bwrap' ? await runBwrap(program, box, inside) : await runContainer(program, box, inside);
+    await out.finish();
+    await traffic.flush();
     out.close();
     await tellLate(ruleset, leaves, (...entry) => record.note(...entry), warn, { by });
     compared();

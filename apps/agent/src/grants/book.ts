@@ -55,6 +55,11 @@ export class GrantBook {
     return this.ruleset.network;
   }
 
+  /** The same for who is of no call. */
+  get networkOutsideCalls(): NetworkRules {
+    return this.#holding.rulesetOutsideCalls.network;
+  }
+
   get grants(): readonly Grant[] {
     return this.#holding.grants;
   }

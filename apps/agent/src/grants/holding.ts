@@ -43,6 +43,7 @@ export class Holding {
   #grants: Grant[] = [];
   #denials: Denial[] = [];
   #ruleset: Ruleset;
+  #outsideCalls: Ruleset | undefined;
   #next = 1;
   #timer: NodeJS.Timeout | undefined;
   #turn: Promise<unknown> = Promise.resolve();
@@ -56,6 +57,15 @@ export class Holding {
   get ruleset(): Ruleset {
     this.#expire();
     return this.#ruleset;
+  }
+
+  /** What holds where nothing counts that was granted of the network for a call. */
+  get rulesetOutsideCalls(): Ruleset {
+    this.#expire();
+    const others = this.living.filter(({ scope, wanted }) => scope !== 'call' || wanted.right !== 'net');
+    if (others.length === this.living.length) return this.#ruleset;
+    this.#outsideCalls ??= ruled(this.parts.policies, others, this.denying);
+    return this.#outsideCalls;
   }
 
   get grants(): readonly Grant[] {
@@ -203,6 +213,7 @@ export class Holding {
     this.#grants = kept(this.#grants);
     this.#denials = kept(this.#denials);
     this.#ruleset = ruled(this.parts.policies, this.living, this.denying);
+    this.#outsideCalls = undefined;
   }
 
   /** What is past its time holds no more from this moment on; its entry and the supervisor follow. */

@@ -6,8 +6,11 @@ import type { EgressDecision } from '@nd7/egress';
 import { why, type CompileInput, type NetworkRules, type Ruleset, type Source } from '@nd7/policy';
 import { factsOf } from '../policy/facts.js';
 import type { Answer, Request as Frame } from '../recorder/frames.js';
+import type { Client } from '../recorder/peer.js';
 import type { Reach } from '../confine/reach.js';
+import type { Caller } from '../confine/callers.js';
 import type { Owner } from '../confine/commands.js';
+import { OpenCalls } from '../confine/open-calls.js';
 import type { RunRecord } from '../confine/record.js';
 import { Asks } from './asks.js';
 import { GrantBook } from './book.js';
@@ -45,13 +48,15 @@ export class SessionGrants {
   #recheck: () => number = () => 0;
   #control: Control | undefined;
   /** Calls of the agent that have begun and not ended. */
-  readonly #running = new Set<string>();
+  readonly calls = new OpenCalls();
 
   readonly #reach: Reach;
   /** Grants and commands of other calls that have used them. */
   readonly #strangers = new Set<string>();
   /** In whose tree a process stands, where commands are seen one by one. */
   ownerOf: (pid: number) => Owner | undefined = () => undefined;
+  /** Told where a hook has come from. */
+  spoke: (line: readonly Client[]) => void = () => undefined;
 
   private constructor({ policies, ruleset, record, living, reach, asked }: SessionGrantsParts) {
     const facts = factsOf();
@@ -91,9 +96,13 @@ export class SessionGrants {
     return grants;
   }
 
-  /** The rules of the network of this moment. */
-  get network(): NetworkRules {
-    return this.#book.network;
+  /**
+   * The rules of the network of this moment for who asks. What is granted for a call is not for those of whom it is known that they are of none that runs:
+   * processes of a command whose call has ended, and such as have lost whoever was above them.
+   */
+  networkFor(asker: Pick<Caller, 'tied' | 'call' | 'isStray'> | undefined): NetworkRules {
+    const isOver = asker?.tied === 'process' && asker.call !== undefined && !this.calls.has(asker.call);
+    return asker?.isStray === true || isOver ? this.#book.networkOutsideCalls : this.#book.network;
   }
 
   /** All grants that were made, those that have ended too. */
@@ -150,7 +159,7 @@ export class SessionGrants {
   #used(grant: Grant | undefined, { pid, path, program }: ObservedEvent): void {
     if (grant?.scope !== 'call') return;
     const owner = this.ownerOf(pid);
-    if (owner?.call === undefined || this.#running.has(owner.call)) return;
+    if (owner?.call === undefined || this.calls.has(owner.call)) return;
     const key = `${grant.id} ${owner.command}`;
     if (this.#strangers.has(key)) return;
     this.#strangers.add(key);
@@ -165,14 +174,14 @@ export class SessionGrants {
     // That a name was answered for is not yet that its host was reached.
     if (decision.verdict === 'allow') {
       if (decision.via !== 'dns') this.#book.used(decision.source);
-    } else if (this.#running.size > 0) this.#refusals.host(decision);
+    } else if (this.calls.any) this.#refusals.host(decision);
   }
 
   /** A decision about a name. */
   decided(kind: string, { verdict, path, call, source }: Record<string, unknown>): void {
     const rule = (source ?? null) as Source | null;
     // What an agent's client does with its own state is no call of the model's.
-    const isOfCall = this.#running.size > 0 && rule?.layer !== 'pack';
+    const isOfCall = this.calls.any && rule?.layer !== 'pack';
     if (isOfCall && kind === 'file' && verdict === 'deny' && typeof path === 'string')
       this.#refusals.name(path, String(call), rule);
   }
@@ -183,19 +192,23 @@ export class SessionGrants {
   }
 
   /** A hook was answered: says which calls run, ends what was granted for one, and lets the answer tell the model what it met. */
-  async hooked({ meta, payload }: Frame, answer: Answer): Promise<Answer> {
+  async hooked({ meta, payload }: Frame, answer: Answer, line: readonly Client[]): Promise<Answer> {
+    this.spoke(line);
     if (payload.length > MOST_READ) return answer;
     const { kind, facts } = readHook(payload, { agent: meta.get('agent') ?? '', env: {} });
     const call = facts.toolUseId ?? '';
     if (kind === 'tool.before') {
-      this.#running.add(call);
+      this.calls.began(call);
       this.#book.callBegan(call);
     }
-    if (kind === 'turn.end') this.#running.clear();
+    if (kind === 'turn.end') {
+      this.calls.clear();
+      this.#recheck();
+    }
     if (kind !== 'tool.after' && kind !== 'tool.failed') return answer;
+    this.calls.ended(call);
     if (this.#book.awaitsCall) await this.#book.callEnded(call).catch(() => undefined);
     if (this.#isAttached && speaksOfRefusal(payload)) this.#refusals.output(outputOf(payload));
-    this.#running.delete(call);
     if (!this.#isAttached || answer.exit !== 0 || answer.stdout !== '') return answer;
     const additionalContext = this.#refusals.take();
     if (additionalContext === undefined) return answer;

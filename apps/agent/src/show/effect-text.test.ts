@@ -1,4 +1,4 @@
-import { commandText } from './effect-text.js';
+import { effectText } from './effect-text.js';
 
 it.each<[string, Record<string, unknown>, string | undefined]>([
   ['exec', { command: 'c-1', how: 'broker', tied: 'text' }, 'c-1 begins'],
@@ -17,6 +17,35 @@ it.each<[string, Record<string, unknown>, string | undefined]>([
   ['exec.end', { command: 'c-4', direct: true }, 'c-4 was handed back: it runs as the agent’s child'],
   ['exec.end', { code: 0 }, undefined],
   ['net', { command: 'c-1' }, undefined],
+  [
+    'network.end',
+    {
+      host: 'a.test',
+      port: 443,
+      sent: 10,
+      received: 20,
+      ms: 5,
+      tied: 'process',
+      tool_use_id: 'toolu_1',
+      command: 'c-1',
+    },
+    'a.test:443 ended: 10 bytes out, 20 in, 5 ms, of call toolu_1',
+  ],
+  [
+    'network.end',
+    { host: 'a.test', port: 443, connections: 7, sent: 10, received: 20, ms: 5, tied: 'hooks', tool_use_id: 'toolu_1' },
+    'a.test:443 7 connections ended: 10 bytes out, 20 in, 5 ms at most, of call toolu_1 (by the hooks alone)',
+  ],
+  [
+    'network.end',
+    { host: null, connections: 2, sent: 1, received: 2, ms: 5 },
+    'various hosts 2 connections ended: 1 bytes out, 2 in, 5 ms at most',
+  ],
+  [
+    'network.end',
+    { host: 'a.test', port: 22, sent: null, received: null, ms: 5, tied: 'none' },
+    'a.test:22 ended: how much is not known, 5 ms',
+  ],
 ])('%s %j', (kind, data, text) => {
-  expect(commandText(kind, data)).toBe(text);
+  expect(effectText(kind, data)).toBe(text);
 });

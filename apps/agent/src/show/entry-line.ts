@@ -2,7 +2,7 @@
 import type { EntryView } from '@nd7/entry';
 import { describeEntry } from '@nd7/hooks';
 import type { Io } from '../cli/io.js';
-import { commandText } from './effect-text.js';
+import { effectText, tieText } from './effect-text.js';
 import { fit, safeLine } from './safe.js';
 
 /** What a timeline knows of an entry: plain data, printed as it stands by `--json`. */
@@ -50,7 +50,7 @@ export function timelineEntry(seq: number, view: EntryView): TimelineEntry {
 function ownText(view: EntryView): string | undefined {
   if (view.data === undefined) return undefined;
   if (view.class === 'decision') return decisionText(JSON.parse(view.data) as Record<string, unknown>);
-  if (view.class === 'effect') return commandText(view.kind, JSON.parse(view.data) as Record<string, unknown>);
+  if (view.class === 'effect') return effectText(view.kind, JSON.parse(view.data) as Record<string, unknown>);
   if (view.class !== 'recorder') return undefined;
   const data = JSON.parse(view.data) as Record<string, unknown>;
   if (view.kind === 'seal') return `next key ${String(data['next']).slice(0, 8)}…`;
@@ -94,7 +94,7 @@ function decisionText(data: Record<string, unknown>): string | undefined {
         : undefined;
   if (what === undefined) return undefined;
   const said = what.filter((part) => typeof part === 'string' && part !== '').join(' ');
-  return [said, keys, rule && `by ${rule}`].filter((part) => part !== undefined).join(', ');
+  return [said, keys, rule && `by ${rule}`, tieText(data)].filter((part) => part !== undefined).join(', ');
 }
 
 /** What a finished call gave back, where its form is known. */

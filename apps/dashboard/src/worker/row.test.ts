@@ -49,6 +49,32 @@ describe('rows of the timeline', () => {
     });
   });
 
+  it('say of a connection where it goes and what went through it, beside its call', () => {
+    const told = (source: string, kind: string, data: object) => row(entry({ source, kind, data }));
+    const to = { via: 'connect', host: 'a.test', port: 443, tool_use_id: 'toolu_1' };
+    expect(
+      told('decision:egress', 'network', { ...to, verdict: 'allow', reason: null, tied: 'process' }),
+    ).toMatchObject({
+      class: 'decision',
+      call: 'toolu_1',
+      text: 'allow a.test:443',
+    });
+    expect(
+      told('decision:egress', 'network', { ...to, verdict: 'deny', reason: 'no-rule', tied: 'hooks' }),
+    ).toMatchObject({
+      text: 'deny a.test:443, no-rule, its call is known by the hooks alone',
+    });
+    expect(
+      told('effect:egress', 'network.end', { ...to, sent: 10, received: 20, ms: 5, tied: 'process' }),
+    ).toMatchObject({
+      class: 'effect',
+      call: 'toolu_1',
+      text: 'a.test:443, 10 bytes out, 20 in',
+    });
+    // Only nd7's own word is read so.
+    expect(told('intent:claude-code', 'network', { ...to, verdict: 'allow' })?.text).toBe('a.test');
+  });
+
   it('say the words that were left of a detached value', () => {
     const line = printEntry(0, PREV, {
       time: TIME,

@@ -86,6 +86,8 @@ export function rowOf(seq: number, line: Line): Row {
     row.class = parts.class;
   if (Array.isArray(entry.detached)) row.detached = entry.detached.length;
   if (data !== undefined) describe(row, data, shownTexts(entry.detached));
+  const connection = data === undefined ? undefined : connectionText(row, data);
+  if (connection !== undefined) row.text = connection.slice(0, MAX_TEXT);
   return row;
 }
 
@@ -108,6 +110,23 @@ function describe(row: Row, data: Record<string, unknown>, shown: ReadonlyMap<st
     const ids = data.tool_calls.slice(0, MAX_CALLS).map((call) => text(record(call)?.tool_use_id));
     row.calls = ids.filter((id) => id !== undefined).map((id) => id.slice(0, MAX_ID));
   }
+}
+
+/** Of a connection where it goes, what was decided or went through it, and how its call is known. */
+function connectionText({ class: of, kind }: Row, data: Record<string, unknown>): string | undefined {
+  const isEnd = of === 'effect' && kind === 'network.end';
+  if (!isEnd && !(of === 'decision' && kind === 'network')) return undefined;
+  const host = text(data.host);
+  const where =
+    host === undefined ? 'various hosts' : typeof data.port === 'number' ? `${host}:${String(data.port)}` : host;
+  const bytes =
+    typeof data.sent === 'number' ? `${String(data.sent)} bytes out, ${String(data.received)} in` : undefined;
+  const parts = [
+    isEnd ? where : `${text(data.verdict) ?? ''} ${where}`,
+    isEnd ? bytes : text(data.reason),
+    data.tied === 'hooks' ? 'its call is known by the hooks alone' : undefined,
+  ];
+  return parts.filter((part) => part !== undefined).join(', ');
 }
 
 function tellingText(data: Record<string, unknown>, shown: ReadonlyMap<string, string>): string | undefined {

@@ -76,6 +76,8 @@ const KINDS: Readonly<Record<string, IconName>> = {
   file: 'file',
   exec: 'term',
   net: 'out',
+  network: 'out',
+  'network.end': 'out',
 };
 
 function iconOf(item: Item): IconName {
@@ -159,6 +161,8 @@ const NAMES: Readonly<Record<string, string>> = {
   file: 'File',
   exec: 'Process',
   net: 'Connection',
+  network: 'Connection',
+  'network.end': 'Connection ended',
 };
 
 function Line({ row, context }: { row: Row; context: StoryContext }) {
