@@ -186,7 +186,7 @@ export class Journal {
     if (this.#durable.bytes >= want) return Promise.resolve();
     return new Promise((resolve, reject) => {
       this.#syncs.push({ want, resolve, reject });
-      this.#syncing ??= this.#runSyncs().finally(() => (this.#syncing = undefined));
+      this.#syncing ??= this.#runSyncs();
     });
   }
 
@@ -229,7 +229,7 @@ export class Journal {
     if (this.#stopped) return Promise.reject(this.#refusal());
     return new Promise((resolve, reject) => {
       this.#queue.push({ operation, resolve, reject });
-      this.#draining ??= this.#drain().finally(() => (this.#draining = undefined));
+      this.#draining ??= this.#drain();
     });
   }
 
@@ -246,6 +246,8 @@ export class Journal {
         for (const one of waiting) one.reject(failure);
       }
     }
+    // At once: whoever comes from here on starts another turn.
+    this.#draining = undefined;
   }
 
   /** Writes the blobs of all that wait; those whose blobs could not be written are told so and left out. */
@@ -315,27 +317,32 @@ export class Journal {
   }
 
   async #runSyncs(): Promise<void> {
-    while (this.#syncs.length > 0) {
-      const upTo = this.#log.headHint();
-      try {
-        await Promise.all([this.#besides, this.#disk.datasync(this.#log.fd)]);
-      } catch (error) {
-        const failure = this.#failed(
-          new JournalError('io', `${this.#home.logFile(this.session)} could not be made durable: ${message(error)}`, {
-            cause: error,
-          }),
-        );
-        for (const one of this.#syncs.splice(0)) one.reject(failure);
-        return;
+    try {
+      while (this.#syncs.length > 0) {
+        const upTo = this.#log.headHint();
+        try {
+          await Promise.all([this.#besides, this.#disk.datasync(this.#log.fd)]);
+        } catch (error) {
+          const failure = this.#failed(
+            new JournalError('io', `${this.#home.logFile(this.session)} could not be made durable: ${message(error)}`, {
+              cause: error,
+            }),
+          );
+          for (const one of this.#syncs.splice(0)) one.reject(failure);
+          break;
+        }
+        this.#disk.step('entries-synced');
+        if (upTo.bytes > this.#durable.bytes) this.#durable = upTo;
+        const still = this.#syncs.filter((one) => one.want > upTo.bytes);
+        const done = this.#syncs.filter((one) => one.want <= upTo.bytes);
+        this.#syncs = still;
+        for (const one of done) one.resolve();
+        if (!this.#isEnding && this.#retired.some((key) => key.bytes <= upTo.bytes))
+          void this.#tidy(true).catch(() => undefined);
       }
-      this.#disk.step('entries-synced');
-      if (upTo.bytes > this.#durable.bytes) this.#durable = upTo;
-      const still = this.#syncs.filter((one) => one.want > upTo.bytes);
-      const done = this.#syncs.filter((one) => one.want <= upTo.bytes);
-      this.#syncs = still;
-      for (const one of done) one.resolve();
-      if (!this.#isEnding && this.#retired.some((key) => key.bytes <= upTo.bytes))
-        void this.#tidy(true).catch(() => undefined);
+    } finally {
+      // At once, as above.
+      this.#syncing = undefined;
     }
   }
 
