@@ -1,5 +1,5 @@
 // The real client inside `nd7 run`, its commands run by the broker: what it reads of them is what it reads outside, and each is recorded with its call.
-import { findClient, type World, World as Worlds } from './claude.fixture.js';
+import { callsIn, findClient, type World, World as Worlds } from './claude.fixture.js';
 import { agentChains, insideWorld, runChain, withClient } from './inside.fixture.js';
 
 let world: World;
@@ -65,4 +65,34 @@ withClient('commands of the real client by the broker', findClient(), (path) => 
     expect(endOf(before[9])).toMatchObject({ code: null, signal: 15 });
     expect(run.filter(({ kind }) => kind === 'alarm' || kind === 'gap')).toEqual([]);
   });
+
+  it.each(['T1', 'T2'])(
+    'connect in %s, and the record says which call each connection is of, and what went through it',
+    async (tier) => {
+      const curl = 'curl -s -o /dev/null --noproxy "" -x "$HTTP_PROXY" "${ANTHROPIC_BASE_URL/127.0.0.1/localhost}/"';
+      const steps = [
+        { calls: [bash(curl), bash(`for i in 1 2 3; do ${curl}; done`), bash('sleep 0.2')] },
+        { text: 'Done.' },
+      ];
+      world = await insideWorld(path, { connects: { steps } }, tier);
+      const calls = callsIn(await world.run('[[scenario:connects]] go'));
+      const { entries } = runChain(world);
+      const by = (kind: string, source: string) =>
+        entries.filter((entry) => entry.kind === kind && entry.source === source).map(({ data }) => data);
+      const answers = by('network', 'decision:egress');
+      const curls = answers.filter(({ program }) => program === 'curl');
+      expect(curls.map(({ tied, tool_use_id }) => `${String(tied)} ${String(tool_use_id)}`).sort()).toEqual(
+        [0, 1, 1, 1].map((i) => `process ${calls[i]?.id ?? ''}`).sort(),
+      );
+      const ends = by('network.end', 'effect:egress');
+      for (const { connection, tool_use_id } of curls)
+        expect(ends.find((end) => end['connection'] === connection)).toMatchObject({
+          tool_use_id,
+          sent: expect.any(Number) as number,
+          received: expect.any(Number) as number,
+        });
+      // The client's own are no command's.
+      expect(answers.filter(({ program, tied }) => program !== 'curl' && tied === 'process')).toEqual([]);
+    },
+  );
 });
