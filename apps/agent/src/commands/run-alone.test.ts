@@ -1,63 +1,27 @@
 // `nd7 run` in tier T3: only where it is asked for, with what it cannot refuse told at the end, and a way out that hears its session alone.
 import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
-import {
-  existsSync,
-  mkdirSync,
-  mkdtempSync,
-  readdirSync,
-  readFileSync,
-  realpathSync,
-  rmSync,
-  writeFileSync,
-} from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs';
 import { createServer, request } from 'node:http';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
+import { Person } from '../testing/person.fixture.js';
 import { BIN } from '../testing/recorder.fixture.js';
 
-/** A filter that refuses clone() with namespaces and seccomp() with a listener, as nested containers have it: x86_64 numbers. */
-const REFUSES = `
-import ctypes, os, struct, sys
-code = [(0x20, 0, 0, 0), (0x15, 0, 2, 56), (0x20, 0, 0, 16), (0x45, 3, 4, 0x10020000), (0x15, 0, 3, 317), (0x20, 0, 0, 24), (0x45, 0, 1, 8), (0x06, 0, 0, 0x00050001), (0x06, 0, 0, 0x7fff0000)]
-program = ctypes.create_string_buffer(b''.join(struct.pack('HBBI', *i) for i in code))
-libc = ctypes.CDLL(None, use_errno=True)
-libc.prctl(38, 1, 0, 0, 0)
-head = struct.pack('HxxxxxxQ', len(code), ctypes.addressof(program))
-assert libc.prctl(22, 2, ctypes.create_string_buffer(head), 0, 0) == 0
-os.execv(sys.argv[1], sys.argv[1:])
-`;
-
+let person: Person;
 let user: string;
 let project: string;
 beforeEach(() => {
-  // None of the temporary folder's, which sessions may write: what is hidden in it could be read.
-  user = realpathSync(mkdtempSync('/var/tmp/nd7-alone-'));
-  project = join(user, 'project');
-  mkdirSync(project);
-  mkdirSync(join(user, '.nd7'), { mode: 0o700 });
+  person = new Person();
+  ({ user, project } = person);
 });
-afterEach(() => rmSync(user, { recursive: true, force: true }));
+afterEach(() => person.end());
 
-const environment = (): Record<string, string> => ({ PATH: '/usr/local/bin:/usr/bin:/bin', HOME: user });
-const policy = (more: object): void =>
-  writeFileSync(join(user, '.nd7/policy.jsonc'), JSON.stringify({ nd7: 1, ...more }), { mode: 0o600 });
-
-function run(program: string, ...args: string[]) {
-  const { status, stdout, stderr } = spawnSync(program, args, {
-    cwd: project,
-    encoding: 'utf8',
-    env: environment(),
-    input: '',
-  });
-  return { status, stdout, stderr };
-}
-const nd7 = (...args: string[]) => run(process.execPath, BIN, ...args);
-const refused = (...args: string[]) => run('python3', '-c', REFUSES, process.execPath, BIN, ...args);
-const log = (): string[] =>
-  readdirSync(join(user, '.nd7/sessions'))
-    .map((session) => readFileSync(join(user, '.nd7/sessions', session, 'log.jsonl'), 'utf8'))
-    .flatMap((text) => text.split('\n'));
+const environment = (): Record<string, string> => person.environment;
+const policy = (more: object): void => person.policy(more);
+const nd7 = (...args: string[]) => person.nd7(args);
+const refused = (...args: string[]) => person.refused('namespaces and supervisors', args);
+const log = (): string[] => person.log();
 
 describe('nd7 run in tier T3', () => {
   it('gives the program its streams and its exit code, and says what the tier does not hold', () => {

@@ -1,54 +1,27 @@
 // `nd7 run` in tier T2: asked for, taken where a system refuses namespaces, and refused where a policy wants no less than T1.
-import { spawn, spawnSync } from 'node:child_process';
+import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdirSync, mkdtempSync, readdirSync, readFileSync, realpathSync, rmSync, writeFileSync } from 'node:fs';
+import { readdirSync } from 'node:fs';
 import { createServer, request } from 'node:http';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { Person } from '../testing/person.fixture.js';
 import { BIN } from '../testing/recorder.fixture.js';
 
-/** A filter that refuses clone() with namespaces, as containers have it: x86_64 numbers. */
-const REFUSES = `
-import ctypes, os, struct, sys
-code = [(0x20, 0, 0, 0), (0x15, 0, 3, 56), (0x20, 0, 0, 16), (0x45, 0, 1, 0x10020000), (0x06, 0, 0, 0x00050001), (0x06, 0, 0, 0x7fff0000)]
-program = ctypes.create_string_buffer(b''.join(struct.pack('HBBI', *i) for i in code))
-libc = ctypes.CDLL(None, use_errno=True)
-libc.prctl(38, 1, 0, 0, 0)
-head = struct.pack('HxxxxxxQ', len(code), ctypes.addressof(program))
-assert libc.prctl(22, 2, ctypes.create_string_buffer(head), 0, 0) == 0
-os.execv(sys.argv[1], sys.argv[1:])
-`;
-
-let user: string;
+let person: Person;
 let project: string;
 beforeEach(() => {
-  user = realpathSync(mkdtempSync(join(tmpdir(), 'nd7-bare-')));
-  project = join(user, 'project');
-  mkdirSync(project);
-  mkdirSync(join(user, '.nd7'), { mode: 0o700 });
+  person = new Person(tmpdir());
+  ({ project } = person);
 });
-afterEach(() => rmSync(user, { recursive: true, force: true }));
+afterEach(() => person.end());
 
-const environment = (): Record<string, string> => ({ PATH: '/usr/local/bin:/usr/bin:/bin', HOME: user });
-const policy = (more: object): void =>
-  writeFileSync(join(user, '.nd7/policy.jsonc'), JSON.stringify({ nd7: 1, ...more }), { mode: 0o600 });
-
-function run(program: string, ...args: string[]) {
-  const { status, stdout, stderr } = spawnSync(program, args, {
-    cwd: project,
-    encoding: 'utf8',
-    env: environment(),
-    input: '',
-  });
-  return { status, stdout, stderr };
-}
-const nd7 = (...args: string[]) => run(process.execPath, BIN, ...args);
-const refused = (...args: string[]) => run('python3', '-c', REFUSES, process.execPath, BIN, ...args);
+const environment = (): Record<string, string> => person.environment;
+const policy = (more: object): void => person.policy(more);
+const nd7 = (...args: string[]) => person.nd7(args);
+const refused = (...args: string[]) => person.refused('namespaces', args);
 const tierOf = (stderr: string): string => (JSON.parse(stderr.split('\n').at(-2) ?? '') as { tier: string }).tier;
 const recorded = (): string[] =>
-  readdirSync(join(user, '.nd7/sessions'))
-    .map((session) => readFileSync(join(user, '.nd7/sessions', session, 'log.jsonl'), 'utf8'))
-    .flatMap((log) => /"kind":"enforcement","data":\{"tier":"(T\d)"/.exec(log)?.[1] ?? []);
+  person.log().flatMap((line) => /"kind":"enforcement","data":\{"tier":"(T\d)"/.exec(line)?.[1] ?? []);
 
 describe('nd7 run in tier T2', () => {
   it('gives the program its streams and its exit code, and says in manifest and record which tier it is', () => {

@@ -1,46 +1,28 @@
 // `nd7 run --in bwrap`: the box is bubblewrap's, the record, the hooks' door and the way out are nd7's.
 import { spawnSync } from 'node:child_process';
-import {
-  existsSync,
-  mkdirSync,
-  mkdtempSync,
-  readdirSync,
-  readFileSync,
-  realpathSync,
-  rmSync,
-  writeFileSync,
-} from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { bwrapArguments } from '../confine/box-bwrap.js';
+import { Person } from '../testing/person.fixture.js';
 import { BIN } from '../testing/recorder.fixture.js';
 import { rulesetFor } from '../confine/ruleset.js';
 
 const hasBwrap = spawnSync('bwrap', ['--ro-bind', '/', '/', '--unshare-net', 'true']).status === 0;
 const withBwrap = hasBwrap ? describe : describe.skip;
 
+let person: Person;
 let user: string;
 let project: string;
 beforeEach(() => {
-  user = realpathSync(mkdtempSync('/var/tmp/nd7-box-'));
-  project = join(user, 'project');
-  mkdirSync(project);
-  mkdirSync(join(user, '.nd7'), { mode: 0o700 });
+  person = new Person();
+  ({ user, project } = person);
   mkdirSync(join(user, '.ssh'), { mode: 0o700 });
   writeFileSync(join(user, '.ssh/id'), 'SECRET');
 });
-afterEach(() => rmSync(user, { recursive: true, force: true }));
+afterEach(() => person.end());
 
-function nd7(args: string[], path = '/usr/local/bin:/usr/bin:/bin') {
-  const { status, stdout, stderr } = spawnSync(process.execPath, [BIN, ...args], {
-    ...{ cwd: project, encoding: 'utf8', input: '' },
-    env: { PATH: path, HOME: user },
-  });
-  return { status, stdout, stderr };
-}
-const log = (): string =>
-  readdirSync(join(user, '.nd7/sessions'))
-    .map((session) => readFileSync(join(user, '.nd7/sessions', session, 'log.jsonl'), 'utf8'))
-    .join('');
+const nd7 = (args: string[], path?: string) => person.nd7(args, path);
+const log = (): string => person.log().join('\n');
 
 it('makes the view of the policy, shows the door in it and shares no network', () => {
   const nd7Home = join(user, '.nd7');
