@@ -10,7 +10,7 @@
  */
 export { tryLock, unlock } from './lock.js';
 export { introducedTo, peerOf, peerOfSocket, type Peer } from './peer.js';
-export { tcpPeer, type TcpEnds } from './tcp-peer.js';
+export { tcpPeer, TcpTable, type TcpEnds } from './tcp-peer.js';
 export { duplicate } from './duplicate.js';
 export { receiveDescriptors, type Received } from './rights.js';
 export { isAlive, parseStat, processFacts, type ProcessFacts } from './process.js';

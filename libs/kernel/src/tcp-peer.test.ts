@@ -1,7 +1,7 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { connect, createServer, type Socket } from 'node:net';
-import { tcpPeer } from './tcp-peer.js';
+import { tcpPeer, TcpTable } from './tcp-peer.js';
 
 const HERE = '127.0.0.1';
 
@@ -51,6 +51,36 @@ onLinux('who has the other end of a connection [Linux has /proc/net]', () => {
     child.kill('SIGKILL');
     await once(child, 'close');
     expect(tcpPeer(ends(socket), process.pid)).toBeUndefined();
+  });
+
+  // Root alone has another user connect.
+  (process.geteuid?.() === 0 ? it : it.skip)('is nobody where it is another user’s, wherever it stands', async () => {
+    const { port, next } = await listening();
+    const coming = next();
+    const call = `require('net').connect(${port}, '127.0.0.1'); setTimeout(() => 0, 60000)`;
+    const child = spawn(process.execPath, ['-e', call], { uid: 65_534, gid: 65_534 });
+    ending.push(() => child.kill('SIGKILL'));
+    expect(tcpPeer(ends(await coming), process.pid)).toBeUndefined();
+  });
+
+  it('is looked for, of many, in one list', async () => {
+    const { port, next } = await listening();
+    const table = new TcpTable();
+    const sockets: Socket[] = [];
+    for (let i = 0; i < 3; i++) {
+      const coming = next();
+      const own = connect(port, HERE);
+      ending.push(() => own.destroy());
+      sockets.push(await coming);
+    }
+    const found = (): unknown[] => sockets.map((socket) => tcpPeer(ends(socket), process.pid, table)?.pid);
+    expect(found()).toEqual(sockets.map(() => process.pid));
+    const coming = next();
+    ending.push(() => late.destroy());
+    const late = connect(port, HERE);
+    sockets.push(await coming);
+    // It came after the list was made.
+    expect(found()).toEqual([process.pid, process.pid, process.pid, undefined]);
   });
 
   it('is nobody where it stands elsewhere', async () => {

@@ -10,13 +10,18 @@ export interface TcpEnds {
 }
 
 /**
- * The process at the other end of a TCP connection of this machine, of those that are `first` or stand below it; undefined where it is none of
- * them. It is the kernel's word: the socket by its two addresses (/proc/net/tcp), and who has it open. Linux only. Of processes that let nobody look into
+ * The process at the other end of a TCP connection of this machine, of those of this user that are `first` or stand below it; undefined where it is none
+ * of them. It is the kernel's word: the socket by its two addresses (/proc/net/tcp), and who has it open. Linux only. Of processes that let nobody look into
  * them (PR_SET_DUMPABLE, programs that cannot be read) nothing is found but by root.
  */
-export function tcpPeer(ends: TcpEnds, first: number): { pid: number; uid: number } | undefined {
-  const socket = socketOf(ends);
-  if (socket === undefined) return undefined;
+export function tcpPeer(
+  ends: TcpEnds,
+  first: number,
+  table = new TcpTable(),
+): { pid: number; uid: number } | undefined {
+  const socket = socketOf(ends, table);
+  // Before anything is looked through: somebody else of this machine can connect as often as he likes.
+  if (socket === undefined || socket.uid !== process.geteuid?.()) return undefined;
   const name = `socket:[${socket.inode}]`;
   const holders = below(first).filter((pid) => holds(pid, name));
   // Who has made it hands it to children; the youngest has it in use.
@@ -28,7 +33,18 @@ const ESTABLISHED = '01';
 /** The client has said all that it had to say, and waits for the answer (FIN_WAIT1, FIN_WAIT2). */
 const WAITING = ['04', '05'];
 
-function socketOf({ from, to }: TcpEnds): { inode: string; uid: number } | undefined {
+/** The kernel's list of connections as it was when something was first looked for in it. To write it takes the kernel milliseconds, however short it is. */
+export class TcpTable {
+  readonly #texts = new Map<string, string>();
+
+  rows(file: '/proc/net/tcp' | '/proc/net/tcp6'): string {
+    const rows = this.#texts.get(file) ?? text(file);
+    this.#texts.set(file, rows);
+    return rows;
+  }
+}
+
+function socketOf({ from, to }: TcpEnds, table: TcpTable): { inode: string; uid: number } | undefined {
   const four = `${hex(from.address)}:${port(from.port)} ${hex(to.address)}:${port(to.port)}`;
   const mapped = (address: string): string => `0000000000000000FFFF0000${hex(address)}`;
   const six = `${mapped(from.address)}:${port(from.port)} ${mapped(to.address)}:${port(to.port)}`;
@@ -36,7 +52,7 @@ function socketOf({ from, to }: TcpEnds): { inode: string; uid: number } | undef
     ['/proc/net/tcp', four],
     ['/proc/net/tcp6', six],
   ] as const) {
-    const rows = text(file);
+    const rows = table.rows(file);
     const at = rows.indexOf(`: ${wanted} `);
     if (at < 0) continue;
     const [state = '', , , , uid, , inode = '0'] = rows
