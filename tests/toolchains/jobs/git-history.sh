@@ -2,9 +2,10 @@
 git init -q -b main . && git config user.name n && git config user.email n@example.com
 git init -q --bare -b main remote.git && echo remote.git > .gitignore
 echo one > a && git add . && git commit -qm one
-git remote add origin ./remote.git && git push -q -u origin main
+# Inside, a remote that is a folder of the session is none to push to by its name.
+git remote add origin ./remote.git && git push -q remote.git main && git fetch -q && git branch -q -u origin/main
 git checkout -q -b topic --track origin/main
-echo two > b && git add b && git commit -qm two && git push -q -u origin topic
+echo two > b && git add b && git commit -qm two && git push -q remote.git topic && git fetch -q && git branch -q -u origin/topic
 git rev-parse --abbrev-ref topic@{upstream} main@{upstream}
 git switch -q main && echo three > c && git add c && git commit -qm three
 git switch -q topic && git rebase -q main && git log --format=%s
@@ -17,7 +18,7 @@ git revert --no-edit HEAD -m 1 > /dev/null && git log -1 --format=%s && git rese
 git switch -q topic && git cherry-pick other~1 > /dev/null 2>&1 || { echo picked > a; git add a; git cherry-pick --continue --no-edit > /dev/null 2>&1 || git -c core.editor=true cherry-pick --continue > /dev/null; }
 GIT_SEQUENCE_EDITOR='sed -i "2,\$s/pick/squash/"' GIT_EDITOR=true git rebase -q -i main > /dev/null && git log --format=%s main..topic
 git branch -q -D other && git gc -q --prune=now && git fsck 2> /dev/null && git count-objects -v | grep -E '^(count|garbage)'
-git fetch -q --prune && git pull -q --rebase origin main && git remote rename origin up 2> /dev/null && git remote -v && git branch -q -u up/main && git branch -q --unset-upstream
+git fetch -q --prune && git pull -q --rebase origin main && git remote && git branch -q -u origin/main && git branch -q --unset-upstream
 git blame -s a | cut -c10- && git grep -n three && git archive HEAD | tar -t
 git reflog expire --expire=now --all && git maintenance run --task=commit-graph --quiet
 touch untracked && git clean -xfdq -e remote.git && git status --short && ls

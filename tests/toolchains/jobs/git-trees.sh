@@ -10,6 +10,6 @@ git -c protocol.file.allow=always submodule --quiet add ./lib.git lib && git com
 git submodule status | cut -c1,42- && git submodule foreach --quiet 'ls'
 git -c protocol.file.allow=always submodule update --init --remote --quiet && git submodule deinit -q lib && git submodule --quiet update --init 2>&1 | tail -1
 mkdir sub && cd sub && git init -q -b main && git config user.name n && git config user.email n@example.com && echo s > s && git add s && git commit -qm s && git log --format=%s && cd ..
-git clone -q lib.git clone && git -C clone log --format=%s && git -C clone switch -q -c there && git -C clone push -q -u origin there
+git clone -q lib.git clone && git -C clone log --format=%s && git -C clone switch -q -c there && git -C clone push -q ../lib.git there
 git clone -q --depth 1 "file://$PWD/lib.git" shallow && git -C shallow rev-list --count HEAD
 rm -rf sub clone shallow lib.git && git status --short
