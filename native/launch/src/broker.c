@@ -104,7 +104,8 @@ static void keeper_speaks(struct run *run) {
   struct iovec part = {.iov_base = &packet, .iov_len = sizeof packet};
   struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof control};
   const ssize_t n = recvmsg(run->control, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
-  if (n < 0 && (errno == EAGAIN || errno == EINTR)) return;
+  /* A keeper that has ended before it read all is told by ECONNRESET once, ahead of what it has said: that is still to be heard. */
+  if (n < 0 && (errno == EAGAIN || errno == EINTR || errno == ECONNRESET)) return;
   struct ucred who = {0};
   const struct cmsghdr *header = n < 0 ? NULL : CMSG_FIRSTHDR(&message);
   if (header != NULL && header->cmsg_type == SCM_CREDENTIALS) memcpy(&who, CMSG_DATA(header), sizeof who);

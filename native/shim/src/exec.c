@@ -165,7 +165,8 @@ static void stand_for(int broker, int signals) {
     if (polled[0].revents == 0) continue;
     struct exec_reply reply = {0};
     const ssize_t n = recv(broker, &reply, sizeof reply, MSG_DONTWAIT);
-    if (n < 0 && (errno == EAGAIN || errno == EINTR)) continue;
+    /* A broker that has closed its end before it read all is told by ECONNRESET once, ahead of what it has said. */
+    if (n < 0 && (errno == EAGAIN || errno == EINTR || errno == ECONNRESET)) continue;
     if (n != (ssize_t)sizeof reply) {
       if (!taken) return;
       /* It may have run, and is not run twice. */
