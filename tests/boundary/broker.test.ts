@@ -307,6 +307,13 @@ python3 kill.py $S; $S -c 'echo works'; i=0; while pgrep -f "^sleep ${mark}" > /
       expect(desk.of('exec.end')).toHaveLength(200);
     });
 
+    it('is run once and ends as it ended, also where it is over before its keeper has read what it was sent', () => {
+      const { stdout } = desk.inside(
+        `i=0; while [ $i -lt 20 ]; do for j in 1 2 3 4 5 6 7 8; do { $S -c 'echo >> ran; exit 3'; [ $? = 3 ] || echo wrong; } & done; wait; i=$((i + 1)); done; wc -l < ran`,
+      );
+      expect(stdout).toBe('160\n');
+    });
+
     it('is left to the agent where the person says so', () => {
       desk.options = ['--no-broker'];
       const { stdout } = desk.inside('echo $S; $S -c "echo by itself"');
