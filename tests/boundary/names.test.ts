@@ -168,6 +168,12 @@ it.each<[string, string, string]>([
     'mkdir -p x/hooks && touch x/hooks/a.json && mv x .github',
     '.github/hooks',
   ],
+  ['what mise runs at the next prompt', 'mkdir -p .config && echo x > .config/mise.toml', '.config/mise.toml'],
+  ['what puts a folder of the project before all programs', 'echo "node path:./x" > .tool-versions', '.tool-versions'],
+  ['hooks of Mercurial', 'mkdir -p .hg && echo x > .hg/hgrc', '.hg/hgrc'],
+  ['hooks of Mercurial that a folder brings', 'mkdir -p x && touch x/hgrc && mv x .hg', '.hg'],
+  ['settings of Jujutsu that a folder brings', 'mkdir -p x/repo && touch x/repo/config.toml && mv x .jj', '.jj'],
+  ['a place of such settings by a link', 'mkdir -p x && ln -s x .hg', '.hg'],
   ['hooks of a repository to be', 'mkdir -p x/.git/hooks', 'x/.git/hooks'],
   ['hooks of a repository that a folder becomes', 'mkdir -p x/hooks && touch x/hooks/post-checkout x/HEAD', 'x/HEAD'],
   [
