@@ -30,7 +30,7 @@ const FOLDER = /^c-[0-9a-f]{16}$/;
 export function authorOf(peer: Peer, runFolder: string): Author | { refused: string } {
   const facts = processFacts(peer.pid);
   if (facts === undefined) return { refused: 'the process that asks cannot be seen from here' };
-  if (firstsIn(runFolder).some((first) => isBelow(peer.pid, first)))
+  if (firstsIn(runFolder).some((first) => isBelow(peer.pid, first, true)))
     return { refused: 'whoever is inside a session cannot widen one' };
   for (const namespace of ['pid', 'mnt', 'net', 'user'])
     if (namespaceOf(peer.pid, namespace) !== namespaceOf('self', namespace))

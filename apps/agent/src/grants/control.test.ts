@@ -104,6 +104,17 @@ describe('the control socket', () => {
   const namespaces = process.geteuid?.() === 0 ? ['-p', '-f'] : ['-Ur', '-p', '-f'];
   const canUnshare = spawnSync('unshare', [...namespaces, 'true']).status === 0;
 
+  it('refuses whoever stands below one by more processes than anybody looks at', async () => {
+    const deep = join(run, 'deep.sh');
+    writeFileSync(deep, 'n=$1; shift; [ $n = 0 ] || { sh "$0" $((n - 1)) "$@"; exit $?; }; "$@"; exit $?\n');
+    expect(await spoken('sh', [deep, '20'])).toContain('"id":"g1"');
+    const other = join(run, 'c-fedcba9876543210');
+    mkdirSync(other);
+    writeFileSync(join(other, FIRST), `${process.pid} ${processFacts(process.pid)?.start ?? ''}\n`);
+    for (const depth of ['0', '20', '80']) expect(await spoken('sh', [deep, depth])).toContain('"inside"');
+    rmSync(other, { recursive: true });
+  });
+
   (canUnshare ? it : it.skip)('refuses who is in other namespaces, as those inside are', async () => {
     expect(await spoken('unshare', namespaces)).toContain('namespace');
     expect([refused.length, test.log]).toEqual([1, []]);

@@ -73,11 +73,12 @@ export function clientAlive(client: Client): boolean {
 /** How far up the processes above one are looked at. */
 const MAX_ABOVE = 64;
 
-/** Whether a process stands somewhere below a client. */
-export function isBelow(pid: number, client: Client): boolean {
+/** Whether a process stands somewhere below a client. `otherwise` where more stand above it than are looked at: a program inside makes as many as it likes. */
+export function isBelow(pid: number, client: Client, otherwise = false): boolean {
   let at = processFacts(pid);
-  for (let hops = 0; at !== undefined && at.pid > 1 && hops < MAX_ABOVE; hops++) {
+  for (let hops = 0; at !== undefined && at.pid > 1; hops++) {
     if (at.pid === client.pid) return at.start === client.start;
+    if (hops === MAX_ABOVE) return otherwise;
     at = processFacts(at.parent);
   }
   return false;

@@ -169,7 +169,7 @@ export class Recorder implements ShipHost {
   /** Somebody asks this recorder to stop. From within an agent whose session is open that is an alarm in the session. */
   async askedToStop(peer: Peer): Promise<void> {
     for (const [, writer] of this.sessions.all()) {
-      if (writer.client === undefined || writer.ended || !isBelow(peer.pid, writer.client)) continue;
+      if (writer.client === undefined || writer.ended || !isBelow(peer.pid, writer.client, true)) continue;
       const detail = 'a process below the client asked the recorder to stop while the session is open';
       const { peer: by } = speaker(peer.pid, peer.uid, undefined);
       await writer
