@@ -103,7 +103,7 @@ export const REFUSED: readonly ProtectedNames[] = [
     names: ['.envrc', '.envrc.local', '.envrc.private', '.direnv'],
   },
   {
-    // mise asks once for a folder, and then never again, whatever is written there; for `.tool-versions` (`path:./x`) it does not ask.
+    // mise asks once for a folder, and then never again, whatever is written there; of a tool that is a folder (`path:./x`) it does not ask at all.
     because: 'a version manager runs it, or programs of a folder that it names, when somebody enters the folder',
     names: [
       'mise.toml',
