@@ -75,11 +75,12 @@ describe('files that are dropped', () => {
   it('are told apart by what is in them', async () => {
     const sorted = await sortFiles([
       file('a', log),
-      file('b', '{"entries":1,"hash":"0","bytes":70}'),
+      file('b', `{"entries":1,"hash":"${'0'.repeat(64)}","bytes":70}`),
       file('c', 'c2sp.org/tlog-proof@v1\nextra x\n'),
       file('d.png', '\u0089PNG'),
       file('e', ''),
       file('f', 'hello there'),
+      file('head.json', '{"entries":1,"hash":"0","bytes":70}'),
     ]);
     expect([sorted.log?.name, sorted.head?.name, sorted.receipts.map((one) => one.name), sorted.session]).toEqual([
       'a',
@@ -91,6 +92,7 @@ describe('files that are dropped', () => {
       expect.any(String),
       'an empty file',
       'text that begins “hello there”',
+      'JSON, but no head with its entries, hash and bytes',
     ]);
   });
 
