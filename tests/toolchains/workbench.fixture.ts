@@ -30,7 +30,8 @@ export interface Job {
   /** Why the job is not there for one of the two. */
   only?: { who: 'user' | 'root'; why: string };
   /** Where it does not work, for one of the two or both, with the words of docs/limits.md that say so. */
-  fails: { tier: string; who: string | undefined; words: string }[];
+  /** What docs/limits.md says of it; `may`: it works on some machines. */
+  fails: { tier: string; who: string | undefined; words: string; may: boolean }[];
   text: string;
 }
 
@@ -39,12 +40,12 @@ export const jobs: Job[] = readdirSync(JOBS)
   .map((file) => {
     const text = readFileSync(join(JOBS, file), 'utf8');
     const only = /^# (user|root) only: (.*)$/m.exec(text);
-    const fails = [...text.matchAll(/^# (T1|T2) fails(?: for (user|root))?: (.*)$/gm)];
+    const fails = [...text.matchAll(/^# (T1|T2) (fails|may fail)(?: for (user|root))?: (.*)$/gm)];
     return {
       name: file.replace(/\.sh$/, ''),
       needs: (/^# needs: (.*)$/m.exec(text)?.[1] ?? '').split(' ').filter((word) => word !== ''),
       ...(only === null ? {} : { only: { who: only[1] as 'user' | 'root', why: only[2] ?? '' } }),
-      fails: fails.map(([, tier = '', who, words = '']) => ({ tier, who, words })),
+      fails: fails.map(([, tier = '', how, who, words = '']) => ({ tier, who, words, may: how === 'may fail' })),
       text,
     };
   });
