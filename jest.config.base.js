@@ -1,6 +1,8 @@
 // One transform for every project: swc strips types and lowers decorators, ESM stays ESM.
+import { fileURLToPath } from 'node:url';
+
 export const base = {
-  testEnvironment: 'node',
+  testEnvironment: fileURLToPath(new URL('jest.environment.js', import.meta.url)),
   roots: ['<rootDir>/src'],
   testMatch: ['**/*.test.ts'],
   extensionsToTreatAsEsm: ['.ts', '.tsx'],

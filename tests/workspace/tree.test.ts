@@ -145,3 +145,8 @@ describe('the words', () => {
     expect(names.filter((name) => avoided.some((word) => name.split(/[^a-z]+/).includes(word)))).toEqual([]);
   });
 });
+
+it('what a test starts has no colours that nobody asked for: nx and jest ask all their children', () => {
+  const said = execFileSync(process.execPath, ['-e', 'console.log(7)'], { encoding: 'utf8' });
+  expect([process.env['FORCE_COLOR'], said]).toEqual([undefined, '7\n']);
+});

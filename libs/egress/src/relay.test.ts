@@ -261,16 +261,20 @@ async function rawHost(take: (socket: Socket) => void): Promise<void> {
         child.send({ listener: 0 }, server, () => console.log(child.pid));
       });`;
     const starter = spawn(process.execPath, ['-e', script, program], { stdio: ['ignore', 'pipe', 'inherit'] });
-    const [said] = (await once(starter.stdout, 'data')) as [Buffer];
-    const relay = Number(String(said));
-    // The kernel has been asked by then.
-    while (!/^NoNewPrivs:\t1$/m.test(readFileSync(`/proc/${String(relay)}/status`, 'latin1'))) await sleep(5);
-    process.kill(relay, 'SIGSTOP');
-    while (!/^State:\tT/m.test(readFileSync(`/proc/${String(relay)}/status`, 'latin1'))) await sleep(5);
-    starter.kill('SIGKILL');
-    for (const end = Date.now() + 5000; existsSync(`/proc/${String(relay)}`);) {
-      expect(Date.now()).toBeLessThan(end);
-      await sleep(5);
+    try {
+      const [said] = (await once(starter.stdout, 'data')) as [Buffer];
+      const relay = Number(String(said));
+      // The kernel has been asked by then.
+      while (!/^NoNewPrivs:\t1$/m.test(readFileSync(`/proc/${String(relay)}/status`, 'latin1'))) await sleep(5);
+      process.kill(relay, 'SIGSTOP');
+      while (!/^State:\tT/m.test(readFileSync(`/proc/${String(relay)}/status`, 'latin1'))) await sleep(5);
+      starter.kill('SIGKILL');
+      for (const end = Date.now() + 5000; existsSync(`/proc/${String(relay)}`);) {
+        expect(Date.now()).toBeLessThan(end);
+        await sleep(5);
+      }
+    } finally {
+      starter.kill('SIGKILL');
     }
   });
 });
