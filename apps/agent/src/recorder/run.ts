@@ -107,10 +107,13 @@ type StopReason = 'stopped' | 'uninstalled';
 function whenSocketGoes(run: string, gone: () => void): () => void {
   const path = join(run, socketOf('').name);
   const inode = inodeOf(path);
+  const look = (): void => {
+    if (inode === undefined || inodeOf(path) !== inode) gone();
+  };
+  // It may have gone before anybody watched, its folder with it.
+  setImmediate(look);
   try {
-    const watcher = watch(run, { persistent: false }, () => {
-      if (inodeOf(path) !== inode) gone();
-    });
+    const watcher = watch(run, { persistent: false }, look);
     watcher.on('error', gone);
     return () => watcher.close();
   } catch {
