@@ -28,13 +28,19 @@ async function ship(io: Io, named: string[], options: Options): Promise<void> {
   const chosen = named.map((one) => findSession(home, one).session);
   try {
     const vault = enrolledAt(io.home);
-    const policy = await pullPolicy(io);
-    if (options.follow === true) return await follow(io, home, chosen, vault.url);
+    const { policy, trouble } = await pullPolicy(io);
+    // Behind what is shipped: where that fails by the same fault it is said once.
+    const tell = (): void => void (trouble !== undefined && io.err(trouble));
+    if (options.follow === true) {
+      tell();
+      return await follow(io, home, chosen, vault.url);
+    }
     const outcomes = await flush(io.home, chosen.length > 0 ? chosen : unshipped(home));
     if (io.isJson)
       io.json({ vault: vault.url, origin: vault.origin, team_policy: policy, sessions: outcomes.map(plain) });
     else if (outcomes.length === 0) io.out('everything recorded is under a receipt');
     else for (const outcome of outcomes) show(io, outcome);
+    tell();
     if (outcomes.some((outcome) => outcome.state !== 'shipped')) io.setExit(1);
   } catch (error) {
     throw asCliError(error);
@@ -43,9 +49,11 @@ async function ship(io: Io, named: string[], options: Options): Promise<void> {
 
 /**
  * Fetches the team's policy with what is shipped, where the vault has a newer one; that it could not be had holds nothing up. Two policies of one version are told and make the exit 1.
- * Answers as `nd7 policy pull --json`, null where it was not had.
+ * `policy`: as `nd7 policy pull --json`, null where it was not had, and `trouble` says why.
  */
-async function pullPolicy(io: Io): Promise<{ version: number | null; changed: boolean } | null> {
+async function pullPolicy(
+  io: Io,
+): Promise<{ policy: { version: number | null; changed: boolean } | null; trouble?: string }> {
   const [{ isShipError, pullTeamPolicy }, { machineKey, openHome }, { systemClock, systemRandom }, { safeLine }] =
     await Promise.all([import('@nd7/ship'), import('@nd7/journal'), import('@nd7/signing'), import('../show/safe.js')]);
   try {
@@ -53,13 +61,14 @@ async function pullPolicy(io: Io): Promise<{ version: number | null; changed: bo
     const parts = { home: io.home, signer, clock: systemClock, random: systemRandom };
     const { version = null, changed } = await pullTeamPolicy(parts);
     if (changed && !io.isJson) io.out(`version ${String(version)} of the team’s policy holds from the next session on`);
-    return { version, changed };
+    return { policy: { version, changed } };
   } catch (error) {
-    io.err(
-      `nd7: the team’s policy was not fetched: ${safeLine(error instanceof Error ? error.message : String(error))}`,
-    );
-    if (isShipError(error) && error.code === 'two-policies') io.setExit(1);
-    return null;
+    const why = safeLine(error instanceof Error ? error.message : String(error));
+    const trouble = `nd7: the team’s policy was not fetched: ${why}`;
+    if (!isShipError(error) || error.code !== 'two-policies') return { policy: null, trouble };
+    io.setExit(1);
+    io.err(trouble);
+    return { policy: null };
   }
 }
 
